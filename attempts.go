@@ -1,0 +1,266 @@
+package dynactor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
+	"github.com/aws/smithy-go/middleware"
+)
+
+// call is one request with all its attempts. It is the context that the SDK
+// works with, so that the steps below find it. The SDK reports only the last
+// error of a request; call remembers what matters of the earlier ones.
+type call struct {
+	context.Context
+
+	caller *caller
+	gate   gate
+	limit  time.Duration
+	// before is asked before each attempt, outside of the gate; its error ends
+	// the call and the attempt is not sent. Nil: nothing is asked.
+	before func(context.Context) error
+
+	cancel  context.CancelFunc
+	killed  atomic.Bool
+	started time.Time // wall clock
+	ended   error     // why the context had ended when the request returned, nil if it had not
+
+	staged    bool      // the SDK's stack ran, so the fields below are its attempts
+	onWire    bool      // the current attempt was handed to the transport
+	attempts  int       // that may have reached the server
+	firstSent time.Time // wall clock when the first attempt was sent
+	unsettled bool      // an attempt may have been carried out, and no answer said whether
+	last      error     // of the last attempt that failed
+}
+
+type callKey struct{}
+
+// Value finds the call itself, for the steps.
+func (k *call) Value(key any) any {
+	if key == (callKey{}) {
+		return k
+	}
+	return k.Context.Value(key)
+}
+
+// begin registers the call, unless the provider is closed.
+func (k *call) begin(ctx context.Context) error {
+	c := k.caller
+	k.Context, k.cancel = context.WithTimeout(ctx, k.limit)
+	k.started = c.now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		k.cancel()
+		return ErrClosed
+	}
+	c.calls[k] = struct{}{}
+	return nil
+}
+
+func (k *call) end() {
+	c := k.caller
+	k.ended = k.Context.Err()
+	k.cancel()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.calls, k)
+	if c.closed && len(c.calls) == 0 {
+		close(c.idle)
+	}
+}
+
+// addAttemptSteps puts the steps into the SDK's stack: one around each attempt,
+// after the retry step, and two that only take notes.
+func addAttemptSteps(stack *middleware.Stack) error {
+	return errors.Join(
+		stack.Initialize.Add(stagedStep{}, middleware.Before),
+		stack.Finalize.Insert(attemptStep{}, "Retry", middleware.After),
+		stack.Deserialize.Add(wireStep{}, middleware.After),
+	)
+}
+
+// stagedStep notes that the SDK's stack runs.
+type stagedStep struct{}
+
+func (stagedStep) ID() string { return "dynactor.Staged" }
+
+func (stagedStep) HandleInitialize(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
+	if k, ok := ctx.Value(callKey{}).(*call); ok {
+		k.staged = true
+	}
+	return next.HandleInitialize(ctx, in) //nolint:wrapcheck // a step passes errors on
+}
+
+// wireStep notes that an attempt is about to leave: signing and all before it
+// went well.
+type wireStep struct{}
+
+func (wireStep) ID() string { return "dynactor.Wire" }
+
+func (wireStep) HandleDeserialize(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (middleware.DeserializeOutput, middleware.Metadata, error) {
+	if k, ok := ctx.Value(callKey{}).(*call); ok {
+		k.onWire = true
+	}
+	return next.HandleDeserialize(ctx, in) //nolint:wrapcheck // a step passes errors on
+}
+
+// attemptStep surrounds each attempt.
+type attemptStep struct{}
+
+func (attemptStep) ID() string { return "dynactor.Attempt" }
+
+func (attemptStep) HandleFinalize(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (out middleware.FinalizeOutput, md middleware.Metadata, err error) {
+	k, ok := ctx.Value(callKey{}).(*call)
+	if !ok {
+		return next.HandleFinalize(ctx, in) //nolint:wrapcheck // a step passes errors on
+	}
+	if err := k.admit(ctx); err != nil {
+		return out, md, err
+	}
+	attempt, cancel := context.WithTimeout(ctx, k.limit/2)
+	k.onWire = false
+	sent := k.caller.now()
+	out, md, err = next.HandleFinalize(attempt, in)
+	<-k.gate
+	if err != nil && attempt.Err() != nil && ctx.Err() == nil {
+		// The SDK would take the end of the attempt for the caller's wish.
+		err = &attemptTimeout{after: k.limit / 2, text: err.Error()}
+	}
+	cancel()
+	if k.onWire && !neverLeft(err) {
+		k.attempts++
+		if k.attempts == 1 {
+			k.firstSent = sent
+		}
+		if !settled(err) {
+			k.unsettled = true
+		}
+	}
+	if err != nil {
+		k.last = err
+	}
+	return out, md, err //nolint:wrapcheck // a step passes errors on
+}
+
+// admit decides whether an attempt may be sent, and takes a place in the gate.
+func (k *call) admit(ctx context.Context) error {
+	if spent := k.caller.now().Sub(k.started); spent > k.limit {
+		// The context's clock stood still while the machine was suspended.
+		return &stopped{fmt.Errorf("%w: %s have passed on the wall clock", context.DeadlineExceeded, spent)}
+	}
+	if k.before != nil {
+		if err := k.before(k.Context); err != nil {
+			return &stopped{err}
+		}
+	}
+	select {
+	case k.gate <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return &stopped{fmt.Errorf("waiting for one of %d places: %w", cap(k.gate), ctx.Err())}
+	}
+}
+
+// stopped ends a call before its next attempt: it is not sent and not retried.
+type stopped struct{ err error }
+
+func (s *stopped) Error() string { return s.err.Error() }
+func (s *stopped) Unwrap() error { return s.err }
+
+// attemptTimeout is the end of an attempt that took too long. It hides the
+// context's error on purpose, since the SDK does not retry that.
+type attemptTimeout struct {
+	after time.Duration
+	text  string
+}
+
+func (e *attemptTimeout) Error() string {
+	return fmt.Sprintf("no answer within %s: %s", e.after, e.text)
+}
+
+// neverLeft tells whether an attempt failed before anything was sent.
+func neverLeft(err error) bool {
+	var op *net.OpError
+	if errors.As(err, &op) && op.Op == "dial" {
+		return true
+	}
+	return errors.As(err, new(*net.DNSError))
+}
+
+// settled tells whether an attempt's outcome says what happened to it: it
+// succeeded, or the server refused it. A server's own failure, a lost or garbled
+// answer say nothing.
+func settled(err error) bool {
+	if err == nil {
+		return true
+	}
+	var api smithy.APIError
+	if !errors.As(err, &api) || api.ErrorCode() == "UnknownError" || errors.As(err, new(*types.TransactionInProgressException)) ||
+		errors.As(err, new(*types.IdempotentParameterMismatchException)) {
+		return false
+	}
+	var response *awshttp.ResponseError
+	if !errors.As(err, &response) {
+		return api.ErrorFault() == smithy.FaultClient // a client that is not the SDK's
+	}
+	status := response.HTTPStatusCode()
+	return status >= 400 && status < 500 && status != http.StatusRequestTimeout
+}
+
+// judgeWhole judges a request of a client that did not run the steps.
+func (k *call) judgeWhole(err error) {
+	k.attempts, k.firstSent, k.last = 1, k.started, err
+	k.unsettled = !settled(err) && !neverLeft(err)
+}
+
+// explain makes the error of a request match the sentinel for its cause, says
+// how many attempts there were, and does not let the end of time hide what used it up.
+func (k *call) explain(ctx context.Context, err error) error {
+	if k.last != nil && !errors.Is(err, k.last) {
+		err = fmt.Errorf("%w; last answer: %w", err, k.last)
+	}
+	switch {
+	case k.killed.Load():
+		err = fmt.Errorf("%w: %w", ErrClosed, err)
+	case errors.As(err, new(*types.ResourceNotFoundException)):
+		err = fmt.Errorf("%w: %w", ErrSchema, err)
+	case isThrottle(err):
+		err = fmt.Errorf("%w: %w", ErrThrottled, err)
+	}
+	for _, ended := range []error{k.ended, ctx.Err()} {
+		if ended != nil && !k.killed.Load() && !errors.Is(err, ended) {
+			err = fmt.Errorf("%w: %w", ended, err)
+		}
+	}
+	if k.attempts > 1 {
+		err = fmt.Errorf("%w (%d attempts)", err, k.attempts)
+	}
+	return err
+}
+
+// isThrottle tells whether an error is DynamoDB's want of capacity.
+func isThrottle(err error) bool {
+	var canceled *types.TransactionCanceledException
+	if errors.As(err, &canceled) {
+		return onlyPassing(canceled.CancellationReasons)
+	}
+	var api smithy.APIError
+	if !errors.As(err, &api) {
+		return false
+	}
+	switch api.ErrorCode() {
+	case "ProvisionedThroughputExceededException", "ThrottlingException", "RequestLimitExceeded", "Throttling",
+		"TransactionConflictException", "TransactionInProgressException":
+		return true
+	}
+	return false
+}

@@ -1,0 +1,39 @@
+// Package dynactor stores the events and snapshots of Proto.Actor actors in
+// Amazon DynamoDB.
+//
+// A [Provider] is a persistence.Provider: give it to persistence.Using and
+// embed persistence.Mixin in the actor. [Open] makes one from the standard AWS
+// configuration, [New] from a DynamoDB client of yours; neither sends a request.
+//
+// # Concepts
+//
+// A persistence id names one stream of events, by default the actor's name. It
+// must stay the same over restarts, so names that the framework generates are
+// refused with [ErrUnstableID].
+//
+// Events are numbered. The framework counts from 0 and calls it an index;
+// storage and [Journal] count from 1 and call it a sequence number:
+// seq = index + 1. The head of a stream is the highest sequence number ever
+// used; 0 for a stream that has none. Numbers are never used twice, not even
+// after a deletion.
+//
+// A snapshot at S holds the state after the first S events. Recovery loads the
+// newest snapshot and replays the events from index S.
+//
+// Deleting events raises the stream's mark: events at or below it are gone at
+// once, their items are removed later, when no writer can be in flight that
+// still believes the numbers to be free.
+//
+// A session is what the framework sees of one actor incarnation. It knows its
+// position in the stream, refuses to write while it replays, and after a failed
+// write refuses to go on: the actor restarts, recovers from the journal, and
+// the journal decides.
+//
+// # Errors
+//
+// Every failure is an [*Error] that tells the operation, the persistence id, the
+// index and the cause, and matches one of the package's sentinels. Methods of
+// [Journal] and [SnapshotStore] return it. The framework's seam has no error
+// returns, so a session panics with it, and the actor's supervisor sees it as the
+// reason of the failure.
+package dynactor

@@ -1,0 +1,133 @@
+package dynactor
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+)
+
+// afterSave removes what the saved snapshot has made needless: snapshots beyond
+// the newest KeepSnapshots, and, when DeleteEventsOnSnapshot is set, the events
+// that the oldest kept one covers. Each step leaves a stream that recovers.
+func (s *session) afterSave(ctx context.Context, st *stream, saved int64) error {
+	keep := s.p.o.KeepSnapshots
+	if keep < 0 && !s.p.o.DeleteEventsOnSnapshot {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.p.o.WriteTimeout/2)
+	defer cancel()
+	if err := s.listKept(ctx, st); err != nil {
+		return err
+	}
+	st.kept = sorted(st.kept, saved)
+	if n := len(st.kept) - keep; keep > 0 && n > 0 {
+		if err := s.p.snapshots.Delete(ctx, st.id, st.kept[:n]...); err != nil {
+			return err
+		}
+		st.kept = slices.Clone(st.kept[n:])
+	}
+	oldest := st.kept[0]
+	if !s.p.o.DeleteEventsOnSnapshot || oldest > st.at.head {
+		return nil
+	}
+	return s.raise(ctx, st, oldest)
+}
+
+// listKept makes the list of kept snapshots complete. An incarnation lists them
+// once; from then on it knows them by the saves that were acknowledged.
+func (s *session) listKept(ctx context.Context, st *stream) error {
+	if st.listed {
+		return nil
+	}
+	seqs, err := s.p.snapshots.List(ctx, st.id)
+	if err != nil {
+		return err
+	}
+	st.kept, st.listed = seqs, true
+	return nil
+}
+
+// raise deletes the events up to seq, which the session knows not to be beyond
+// the head, and removes some of the items that are old enough.
+func (s *session) raise(ctx context.Context, st *stream, seq int64) error {
+	if seq > st.del {
+		if err := s.p.journal.raise(ctx, st.id, seq); err != nil {
+			return err
+		}
+		st.del = seq
+	}
+	if st.del < 2 || s.p.o.wall().Before(st.pruneDue) {
+		return nil
+	}
+	due, err := s.p.journal.prune(ctx, st.id, st.del, st.came)
+	if err != nil {
+		return err
+	}
+	st.pruneDue, st.came = due, 0
+	return nil
+}
+
+func (s *session) deleteSnapshots(ctx context.Context, st *stream, upTo int64) error {
+	if upTo < 1 {
+		return nil
+	}
+	m, seqs, err := s.usable(ctx, st)
+	if err != nil {
+		return err
+	}
+	drop, _ := slices.BinarySearch(seqs, upTo+1)
+	left := slices.ContainsFunc(seqs[drop:], m.covers)
+	if drop > 0 && !left && !m.covers(0) {
+		return fmt.Errorf("%w: events up to number %d are deleted, and no snapshot would be left", ErrNoSnapshot, m.del)
+	}
+	if err := s.p.snapshots.Delete(ctx, st.id, seqs[:drop]...); err != nil {
+		return err
+	}
+	st.kept, st.listed = slices.Clone(seqs[drop:]), true
+	return nil
+}
+
+func (s *session) deleteEvents(ctx context.Context, st *stream, upTo int64) error {
+	if upTo < 1 {
+		return nil
+	}
+	if s.p.o.SnapshotTTL > 0 {
+		return fmt.Errorf("%w: snapshots expire, and a deleted history needs one that stays", ErrInvalid)
+	}
+	m, seqs, err := s.usable(ctx, st)
+	if err != nil {
+		return err
+	}
+	oldest := int64(math.MaxInt64)
+	for _, seq := range seqs {
+		if m.covers(seq) && seq <= st.at.head {
+			oldest = min(oldest, seq)
+		}
+	}
+	if oldest == math.MaxInt64 || upTo > oldest {
+		return fmt.Errorf("%w: events up to index %d are not covered by the oldest kept snapshot", ErrNoSnapshot, upTo-1)
+	}
+	st.del = max(st.del, m.del)
+	return s.raise(ctx, st, upTo)
+}
+
+// usable reads the mark and then the list of snapshots, for a deletion at the
+// actor's own wish.
+func (s *session) usable(ctx context.Context, st *stream) (mark, []int64, error) {
+	if st.dead != nil {
+		return mark{}, nil, st.dead
+	}
+	if err := s.writable(ctx, st); err != nil {
+		return mark{}, nil, err
+	}
+	m, err := s.p.journal.mark(ctx, st.id)
+	if err != nil {
+		return mark{}, nil, err
+	}
+	seqs, err := s.p.snapshots.List(ctx, st.id)
+	if err != nil {
+		return mark{}, nil, err
+	}
+	return m, seqs, nil
+}

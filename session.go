@@ -1,0 +1,308 @@
+package dynactor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/asynkron/protoactor-go/persistence"
+	"google.golang.org/protobuf/proto"
+)
+
+// session is what the framework sees of one actor incarnation. The framework
+// passes neither a context nor takes an error, so this file alone makes contexts,
+// with the time limits of the options, and turns failures into panics with
+// an *Error. It is for one goroutine at a time, as an actor is.
+type session struct {
+	p       *Provider
+	streams map[string]*stream // by persistence id
+}
+
+var _ persistence.ProviderState = (*session)(nil)
+
+// stream is what a session knows about one stream.
+type stream struct {
+	id        string
+	at        position
+	known     bool      // at is known
+	replaying bool      // history is on its way to the actor
+	found     *recovery // by GetSnapshot, for the GetEvents that follows
+	dead      *Error    // the write that failed
+
+	kept     []int64   // snapshots, in ascending order
+	listed   bool      // kept is complete
+	del      int64     // the mark as far as known
+	came     int64     // events appended since the last prune
+	pruneDue time.Time // when a prune can find anything
+}
+
+func newSession(p *Provider) *session {
+	return &session{p: p, streams: map[string]*stream{}}
+}
+
+// Restart forgets all: the next recovery reads the journal, which decides.
+func (s *session) Restart() { clear(s.streams) }
+
+// GetSnapshotInterval is never 0, by which the framework would divide. Without
+// snapshots it is so high that only the framework's first question, at index 0,
+// is left; a snapshot there covers nothing and is not stored.
+func (s *session) GetSnapshotInterval() int {
+	if s.p.o.SnapshotInterval <= 0 {
+		return math.MaxInt
+	}
+	return s.p.o.SnapshotInterval
+}
+
+// GetSnapshot finds what to recover from. It begins a recovery, which GetEvents
+// ends, unless the session already knows its place in the stream.
+func (s *session) GetSnapshot(name string) (snapshot any, index int, ok bool) {
+	const op = "load snapshot"
+	st, err := s.enter(name)
+	s.must(op, name, noSeq, err)
+	ctx := context.Background()
+	wait := s.p.newPatience(name)
+	for {
+		r, err := s.p.recover(ctx, name)
+		if err == nil {
+			if !st.known {
+				st.found, st.replaying = r, r.message != nil
+			}
+			return r.message, int(r.start), r.message != nil
+		}
+		s.must(op, name, noSeq, wait.again(ctx, err))
+	}
+}
+
+// GetEvents delivers the events from index start to index end, exclusive, or to
+// the head when end is 0; then the session knows its place in the stream.
+func (s *session) GetEvents(name string, start, end int, callback func(any)) {
+	const op = "replay"
+	st, err := s.enter(name)
+	if err == nil && (start < 0 || end < 0) {
+		err = fmt.Errorf("%w: events from index %d to %d", ErrInvalid, start, end)
+	}
+	s.must(op, name, noSeq, err)
+	if end > 0 && start >= end {
+		return
+	}
+	before := st.replaying
+	st.replaying = true
+	s.must(op, name, noSeq, s.replay(context.Background(), st, int64(start), int64(end), callback))
+	st.replaying = before && end > 0
+}
+
+func (s *session) replay(ctx context.Context, st *stream, start, end int64, callback func(any)) error {
+	wait := s.p.newPatience(st.id)
+	h, err := s.history(ctx, st, start, end, wait)
+	if err != nil {
+		return err
+	}
+	deliver := func(r record) error {
+		wait.progress()
+		e, err := s.p.journal.event(st.id, r)
+		if err != nil {
+			return atSeq(r.seq, err)
+		}
+		callback(e.Message)
+		wait.progress() // the actor's own time does not count
+		return nil
+	}
+	for {
+		err := h.run(ctx, deliver)
+		switch {
+		case errors.Is(err, errMoved): // the start has been fixed
+			return fmt.Errorf("%w: %w", ErrConflict, err)
+		case err != nil:
+			if err := wait.again(ctx, err); err != nil {
+				return err
+			}
+			h.reread = true
+			continue
+		}
+		if end == 0 {
+			st.at, st.known, st.del = position{head: h.head, proven: h.proven}, true, max(st.del, h.mark.del)
+		}
+		return nil
+	}
+}
+
+// history is what GetSnapshot has found, or a look of its own.
+func (s *session) history(ctx context.Context, st *stream, start, end int64, wait *patience) (*history, error) {
+	if r := st.found; r != nil && end == 0 && r.start == start {
+		st.found = nil
+		r.h.delivered = r.message != nil
+		return r.h, nil
+	}
+	for {
+		h, err := s.look(ctx, st.id)
+		if err != nil {
+			if err := wait.again(ctx, err); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		switch {
+		case !h.mark.covers(start) && start < h.mark.del:
+			return nil, fmt.Errorf("%w: events up to number %d are deleted", ErrNoSnapshot, h.mark.del)
+		case start > h.head && end == 0:
+			return nil, fmt.Errorf("%w: start at index %d, the head is %d", ErrAhead, start, h.head)
+		}
+		h.from(h.mark.start(start) + 1)
+		if end > 0 {
+			h.until(end)
+		}
+		return h, nil
+	}
+}
+
+func (s *session) look(ctx context.Context, id string) (*history, error) {
+	if err := s.p.tables.ready(ctx); err != nil {
+		return nil, err
+	}
+	return s.p.journal.open(ctx, id, 1)
+}
+
+// PersistEvent stores one event at an index that must be the session's next.
+func (s *session) PersistEvent(name string, index int, event proto.Message) {
+	const op = "persist event"
+	seq := int64(index) + 1
+	st, err := s.enter(name)
+	s.must(op, name, seq, err)
+	if st.dead != nil {
+		s.must(op, name, seq, st.dead)
+	}
+	ctx := context.Background()
+	s.must(op, name, seq, s.writable(ctx, st))
+	a, err := s.p.journal.newAppend(name, position{head: int64(index), proven: st.at.proven}, []Event{{Message: event}})
+	s.must(op, name, seq, err)
+	at := st.at
+	if int64(index) != at.head {
+		err = fmt.Errorf("%w: index %d is not the next, which is %d", ErrConflict, index, at.head)
+	} else {
+		at, err = a.write(ctx)
+	}
+	if err != nil {
+		st.dead, _ = errors.AsType[*Error](fail(op, name, seq, err))
+		s.must(op, name, seq, st.dead)
+	}
+	st.at = at
+	st.came++
+}
+
+// writable refuses to write in the midst of a replay, and makes sure that the
+// session knows its place: one that is used without a recovery looks once.
+func (s *session) writable(ctx context.Context, st *stream) error {
+	if st.replaying {
+		return fmt.Errorf("%w: is a check of Recovering() missing?", ErrRecovering)
+	}
+	if st.known {
+		return nil
+	}
+	h, err := s.look(ctx, st.id)
+	if err != nil {
+		return err
+	}
+	st.at, st.known, st.del = position{head: h.head, proven: h.proven}, true, h.mark.del
+	return nil
+}
+
+// PersistSnapshot saves a snapshot that covers index events, and then prunes. It
+// never panics: the events are safe, so a failure is logged and counted.
+func (s *session) PersistSnapshot(name string, index int, snapshot proto.Message) {
+	if index == 0 {
+		return // covers nothing
+	}
+	ctx := context.Background()
+	st, err := s.enter(name)
+	if err == nil {
+		err = s.save(ctx, st, int64(index), snapshot)
+	}
+	if err != nil {
+		s.report(ctx, "save snapshot", name, int64(index)+1, err)
+		return
+	}
+	if err := s.afterSave(ctx, st, int64(index)); err != nil {
+		s.report(ctx, "prune", name, int64(index)+1, err)
+	}
+}
+
+func (s *session) save(ctx context.Context, st *stream, covers int64, snapshot proto.Message) error {
+	if st.dead != nil {
+		return st.dead
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.p.o.WriteTimeout/2)
+	defer cancel()
+	if err := s.writable(ctx, st); err != nil {
+		return err
+	}
+	if covers > st.at.head {
+		return fmt.Errorf("%w: it covers %d events, the head is %d", ErrAhead, covers, st.at.head)
+	}
+	return s.p.snapshots.Save(ctx, st.id, covers, snapshot)
+}
+
+// DeleteSnapshots deletes the snapshots that cover at most index events. While
+// events are deleted, the last usable snapshot cannot be.
+func (s *session) DeleteSnapshots(name string, index int) {
+	const op = "delete snapshots"
+	st, err := s.enter(name)
+	if err == nil {
+		err = s.deleteSnapshots(context.Background(), st, int64(index))
+	}
+	s.must(op, name, noSeq, err)
+}
+
+// DeleteEvents deletes the events up to an index, inclusive. The oldest kept
+// snapshot must cover them.
+func (s *session) DeleteEvents(name string, index int) {
+	const op = "delete events"
+	st, err := s.enter(name)
+	if err == nil {
+		err = s.deleteEvents(context.Background(), st, int64(index)+1)
+	}
+	s.must(op, name, int64(index)+1, err)
+}
+
+// enter finds what the session knows about a stream, and refuses ids that
+// cannot be one.
+func (s *session) enter(name string) (*stream, error) {
+	if st := s.streams[name]; st != nil {
+		return st, nil
+	}
+	if err := checkID(name); err != nil {
+		return nil, err
+	}
+	if !s.p.o.StableID(name) {
+		return nil, fmt.Errorf("%w: the framework generates such names anew at every start; "+
+			"spawn the actor with a name of its own (SpawnNamed), and a virtual actor with clustered.Using", ErrUnstableID)
+	}
+	st := &stream{id: name}
+	s.streams[name] = st
+	return st, nil
+}
+
+// must panics with an *Error when there is an error, after logging it: the
+// framework itself logs the reason of a failure at a low level only.
+func (s *session) must(op, name string, seq int64, err error) {
+	if err != nil {
+		panic(s.report(context.Background(), op, name, seq, err))
+	}
+}
+
+func (s *session) report(ctx context.Context, op, name string, seq int64, err error) *Error {
+	e, _ := errors.AsType[*Error](fail(op, name, max(seq, noSeq), err))
+	s.p.obs.failed(ctx, e)
+	return e
+}
+
+// sorted inserts a number into an ascending list that does not hold it yet.
+func sorted(list []int64, n int64) []int64 {
+	i, found := slices.BinarySearch(list, n)
+	if found {
+		return list
+	}
+	return slices.Insert(list, i, n)
+}

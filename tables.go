@@ -1,0 +1,325 @@
+package dynactor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
+)
+
+// errNotThere says that a table is missing or not active, which may pass.
+var errNotThere = errors.New("table is not there yet")
+
+// tables makes sure, once in a process, that the tables are what this package
+// needs. It is safe for concurrent use: callers that come while a check is under
+// way share it, and what failed is tried again by the next one.
+type tables struct {
+	caller *caller
+	layout *layout
+	o      Options
+	obs    *observer
+
+	ok   atomic.Bool
+	mu   sync.Mutex
+	busy *flight
+}
+
+// flight is a check under way; done is closed when err is set.
+type flight struct {
+	done chan struct{}
+	err  error
+}
+
+func newTables(c *caller, l *layout, o Options, obs *observer) *tables {
+	return &tables{caller: c, layout: l, o: o, obs: obs}
+}
+
+// ready returns when the tables can be used. After the first success it costs
+// nothing: a table that is lost afterwards is an error of the operation that
+// meets it, never created anew, because an empty table in the place of a lost one
+// would be a forgotten history.
+func (t *tables) ready(ctx context.Context) error {
+	for !t.ok.Load() {
+		t.mu.Lock()
+		f, leads := t.busy, false
+		if f == nil && !t.ok.Load() {
+			f, leads = &flight{done: make(chan struct{})}, true
+			t.busy = f
+		}
+		t.mu.Unlock()
+		switch {
+		case leads:
+			t.lead(ctx, f)
+			return f.err
+		case f == nil:
+			return nil
+		}
+		select {
+		case <-f.done:
+			// A leader whose own time was up says nothing about ours.
+			if f.err != nil && !errors.Is(f.err, context.Canceled) && !errors.Is(f.err, context.DeadlineExceeded) {
+				return f.err
+			}
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for tables: %w", ctx.Err())
+		}
+		if err := ctx.Err(); err != nil {
+			return fmt.Errorf("waiting for tables: %w", err)
+		}
+	}
+	return nil
+}
+
+func (t *tables) lead(ctx context.Context, f *flight) {
+	defer func() {
+		t.mu.Lock()
+		t.busy = nil
+		t.mu.Unlock()
+		close(f.done)
+	}()
+	f.err = errors.New("table check was interrupted") // stays only when ensure panics
+	f.err = t.ensure(ctx)
+	if f.err == nil {
+		t.ok.Store(true)
+	}
+}
+
+// ensure checks both tables, and creates them where that is right.
+func (t *tables) ensure(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, t.o.TableTimeout)
+	defer cancel()
+	made := map[string]bool{}
+	for {
+		events, errEvents := t.await(ctx, t.layout.events)
+		snapshots, errSnapshots := t.await(ctx, t.layout.snapshots)
+		if err := errors.Join(errEvents, errSnapshots); err != nil {
+			return err
+		}
+		if events != nil && snapshots != nil {
+			return t.adopt(ctx, made, events, snapshots)
+		}
+		if t.o.NoCreateTables {
+			return t.missing(events, snapshots)
+		}
+		if events != nil || snapshots != nil {
+			if err := t.halfMade(ctx, events, snapshots); err != nil {
+				return err
+			}
+		}
+		for _, d := range []struct {
+			name string
+			is   *types.TableDescription
+		}{{t.layout.events, events}, {t.layout.snapshots, snapshots}} {
+			if d.is == nil {
+				if err := t.create(ctx, d.name); err != nil {
+					return err
+				}
+				made[d.name] = true
+			}
+		}
+	}
+}
+
+// missing names the tables that are not there.
+func (t *tables) missing(events, snapshots *types.TableDescription) error {
+	var errs []error
+	if events == nil {
+		errs = append(errs, fmt.Errorf("table %q does not exist", t.layout.events))
+	}
+	if snapshots == nil {
+		errs = append(errs, fmt.Errorf("table %q does not exist", t.layout.snapshots))
+	}
+	return fmt.Errorf("%w: %w: %w", ErrSchema, errNotThere, errors.Join(errs...))
+}
+
+// halfMade decides what one table without the other means. When it carries its
+// own item it was in use, and the other one is lost: an error. When it does not, a
+// creation is under way or was interrupted, and may go on. The lost one is looked
+// for once more after the item was read, since another process may have made it meanwhile.
+func (t *tables) halfMade(ctx context.Context, events, snapshots *types.TableDescription) error {
+	present, lost := t.layout.events, t.layout.snapshots
+	if events == nil {
+		present, lost = lost, present
+	}
+	it, err := t.readItem(ctx, present)
+	if err != nil || it == nil {
+		return err
+	}
+	for n := 1; n <= 3; n++ {
+		again, err := t.await(ctx, lost)
+		if err != nil || again != nil {
+			return err
+		}
+		if err := t.caller.pause(ctx, backoff(n)); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("%w: table %q has been in use, but %q does not exist: it is not created anew, because that would hide a loss",
+		ErrSchema, present, lost)
+}
+
+// await describes a table, and waits while it is being created; nil says that
+// it does not exist.
+func (t *tables) await(ctx context.Context, name string) (*types.TableDescription, error) {
+	for n := 1; ; n++ {
+		d, err := t.describe(ctx, name)
+		if d == nil || err != nil {
+			return nil, err
+		}
+		switch d.TableStatus {
+		case types.TableStatusActive, types.TableStatusUpdating, "":
+			return d, nil
+		case types.TableStatusCreating:
+			if err := t.caller.pause(ctx, backoff(n)); err != nil {
+				return nil, fmt.Errorf("%w: %w: table %q is still being created: %w", ErrSchema, errNotThere, name, err)
+			}
+		case types.TableStatusDeleting:
+			return nil, fmt.Errorf("%w: %w: table %q is being deleted", ErrSchema, errNotThere, name)
+		default:
+			return nil, fmt.Errorf("%w: table %q is %s", ErrSchema, name, d.TableStatus)
+		}
+	}
+}
+
+// describe describes a table; nil says that it does not exist. Where that is not
+// permitted and nothing is to be created, the table is taken for what its owner says.
+func (t *tables) describe(ctx context.Context, name string) (*types.TableDescription, error) {
+	out, err := read(ctx, t.caller, name, t.caller.client.DescribeTable, &dynamodb.DescribeTableInput{TableName: &name})
+	switch {
+	case errors.As(err, new(*types.ResourceNotFoundException)):
+		return nil, nil //nolint:nilnil // absent is an answer
+	case err != nil && t.o.NoCreateTables && isDenied(err):
+		t.obs.warn(ctx, "table cannot be checked: describing it is not permitted", "table", name, "error", err)
+		return &types.TableDescription{TableName: &name}, nil
+	case err != nil:
+		return nil, fmt.Errorf("describe table %q: %w", name, err)
+	}
+	return out.Table, nil
+}
+
+// isDenied tells whether permission is lacking.
+func isDenied(err error) bool {
+	api, ok := errors.AsType[smithy.APIError](err)
+	return ok && api.ErrorCode() == "AccessDeniedException"
+}
+
+// limitPatience is how long a limit on the number of tables made at a time is
+// waited for; the same error also stands for a limit that does not pass.
+const limitPatience = 20 * time.Second
+
+// create asks for a table. One that exists by now is as good.
+func (t *tables) create(ctx context.Context, name string) error {
+	t.obs.warn(ctx, "creating table", "table", name, "billing_mode", t.o.BillingMode)
+	in := &dynamodb.CreateTableInput{
+		TableName: &name, BillingMode: t.o.BillingMode,
+		KeySchema: t.layout.keySchema(), AttributeDefinitions: t.layout.keyTypes(),
+	}
+	if t.o.BillingMode == types.BillingModeProvisioned {
+		in.ProvisionedThroughput = &types.ProvisionedThroughput{ReadCapacityUnits: &t.o.ReadUnits, WriteCapacityUnits: &t.o.WriteUnits}
+	}
+	start := time.Now()
+	for n := 1; ; n++ {
+		_, err := write(ctx, t.caller, name, t.caller.client.CreateTable, in)
+		switch {
+		case err == nil, errors.As(err, new(*types.ResourceInUseException)):
+			return nil
+		case !errors.As(err, new(*types.LimitExceededException)) || time.Since(start) > limitPatience:
+			return fmt.Errorf("create table %q: %w", name, err)
+		}
+		if err := t.caller.pause(ctx, 10*backoff(n)); err != nil {
+			return fmt.Errorf("create table %q: %w", name, err)
+		}
+	}
+}
+
+// adopt checks tables that are there, writes or reads the item in which each
+// describes itself, and switches on expiry where it is needed.
+func (t *tables) adopt(ctx context.Context, made map[string]bool, all ...*types.TableDescription) error {
+	var errs []error
+	for _, d := range all {
+		errs = append(errs, t.shape(d)...)
+	}
+	if len(errs) > 0 {
+		return fmt.Errorf("%w: %w", ErrSchema, errors.Join(errs...))
+	}
+	if made[t.layout.snapshots] || (t.o.SnapshotTTL > 0 && !t.o.NoCreateTables) {
+		if err := t.expire(ctx); err != nil {
+			t.obs.warn(ctx, "expiry cannot be switched on", "table", t.layout.snapshots, "error", err)
+		}
+	}
+	for _, d := range all {
+		name := aws.ToString(d.TableName)
+		it, err := t.readItem(ctx, name)
+		if err == nil && it == nil {
+			it, err = t.writeItem(ctx, name)
+		}
+		if err != nil {
+			return err
+		}
+		if err := t.layout.checkTableItem(name, it); err != nil {
+			return fmt.Errorf("%w: %w", ErrSchema, err)
+		}
+	}
+	return nil
+}
+
+// readItem reads the item in which a table describes itself; nil for none.
+func (t *tables) readItem(ctx context.Context, name string) (item, error) {
+	out, err := read(ctx, t.caller, name, t.caller.client.GetItem, &dynamodb.GetItemInput{
+		TableName: &name, Key: t.layout.tableKey(), ConsistentRead: aws.Bool(true),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the own item of table %q: %w", name, err)
+	}
+	if len(out.Item) == 0 {
+		return nil, nil
+	}
+	return out.Item, nil
+}
+
+// writeItem writes that item, unless another process was faster, and returns
+// what is there.
+func (t *tables) writeItem(ctx context.Context, name string) (item, error) {
+	_, err := write(ctx, t.caller, name, t.caller.client.PutItem, &dynamodb.PutItemInput{
+		TableName: &name, Item: t.layout.tableItem(),
+		ConditionExpression: &t.layout.emptySlot, ExpressionAttributeNames: t.layout.keyNames,
+	})
+	if err != nil && !errors.As(err, new(*types.ConditionalCheckFailedException)) {
+		return nil, fmt.Errorf("write the own item of table %q: %w", name, err)
+	}
+	return t.readItem(ctx, name)
+}
+
+// expire switches on DynamoDB's removal of expired snapshots.
+func (t *tables) expire(ctx context.Context) error {
+	name := t.layout.snapshots
+	on, err := t.expires(ctx, name)
+	if err != nil || on {
+		return err
+	}
+	_, err = write(ctx, t.caller, name, t.caller.client.UpdateTimeToLive, &dynamodb.UpdateTimeToLiveInput{
+		TableName: &name,
+		TimeToLiveSpecification: &types.TimeToLiveSpecification{
+			AttributeName: &t.layout.attr.Expires, Enabled: aws.Bool(true),
+		},
+	})
+	return err
+}
+
+// expires tells whether a table removes items by our attribute.
+func (t *tables) expires(ctx context.Context, name string) (bool, error) {
+	out, err := read(ctx, t.caller, name, t.caller.client.DescribeTimeToLive, &dynamodb.DescribeTimeToLiveInput{TableName: &name})
+	if err != nil {
+		return false, err
+	}
+	d := out.TimeToLiveDescription
+	on := d != nil && (d.TimeToLiveStatus == types.TimeToLiveStatusEnabled || d.TimeToLiveStatus == types.TimeToLiveStatusEnabling)
+	return on && aws.ToString(d.AttributeName) == t.layout.attr.Expires, nil
+}
