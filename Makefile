@@ -1,0 +1,59 @@
+# The tasks of development. CI runs these same targets: see .ci/run.
+
+SHELL := /bin/bash
+CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/dynactor
+BIN   := $(CACHE)/bin
+
+GOLANGCI_LINT := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+BUF           := github.com/bufbuild/buf/cmd/buf@v1.75.0
+PROTOC_GEN_GO := google.golang.org/protobuf/cmd/protoc-gen-go@v1.36.12
+
+API    := . ./dynactortest
+GOTEST := go test -race -shuffle=on -count=1 -timeout 20m
+IMAGE  := $(or $(DYNACTOR_TEST_IMAGE),$(shell sed -n 's/^const defaultImage = "\(.*\)"$$/\1/p' dynactortest/container.go))
+
+.PHONY: help demo demo-check test lint fmt api proto bench
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: ## run the bank example; needs only Go (ARGS="-endpoint URL" takes a server)
+	go run ./examples/bank $(ARGS)
+
+demo-check: ## run the bank example and check what it recovers
+	@bash .ci/demo-check $(ARGS)
+
+test: ## run all tests on the embedded server, then on an emulator where there is one
+	@echo "== embedded ring"
+	env -u DYNAMODB_ENDPOINT -u DYNACTOR_RING $(GOTEST) ./...
+	@if [ -n "$$CI$$DYNAMODB_ENDPOINT" ] || docker image inspect $(IMAGE) >/dev/null 2>&1 || docker pull -q $(IMAGE) 2>/dev/null; then \
+		echo "== emulator ring"; \
+		set -x; DYNACTOR_RING=emulator $(GOTEST) ./...; \
+	else \
+		echo "== emulator ring NOT run, no Docker with $(IMAGE): start it, or set DYNAMODB_ENDPOINT, and run make test again"; \
+	fi
+
+lint: ## vet, lint, and check formatting and go.mod
+	@bash .ci/install $(BIN) $(GOLANGCI_LINT)
+	go vet ./...
+	$(BIN)/golangci-lint fmt --diff
+	$(BIN)/golangci-lint run --timeout 15m
+	go mod tidy -diff
+
+fmt: ## format the code
+	@bash .ci/install $(BIN) $(GOLANGCI_LINT)
+	$(BIN)/golangci-lint fmt
+
+api: ## regenerate the API listings in docs/api
+	@mkdir -p docs/api
+	@for p in $(API); do \
+		name=$$(go list -f '{{.Name}}' $$p) && go doc -all $$p > docs/api/$$name.txt || exit 1; \
+		echo docs/api/$$name.txt; \
+	done
+
+proto: ## regenerate the protobuf code
+	@bash .ci/install $(BIN) $(BUF) $(PROTOC_GEN_GO)
+	PATH="$(BIN):$$PATH" $(BIN)/buf generate
+
+bench: ## print the cost and speed of each path (ARGS are its flags)
+	go run ./bench $(ARGS)
