@@ -65,7 +65,7 @@ func (d *DB) NewClient(optFns ...func(*dynamodb.Options)) (*dynamodb.Client, *Fa
 	d.tb.Cleanup(conns.CloseIdleConnections)
 	var base http.RoundTripper = conns
 	if d.Ring == ringEmbedded {
-		base = newLimits(conns)
+		base = newLimits(&describing{base: conns, mu: &sharedDescribing})
 	}
 	faults := NewFaults(base)
 	cfg := Config(d.Endpoint)
