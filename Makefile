@@ -9,6 +9,9 @@ BUF           := github.com/bufbuild/buf/cmd/buf@v1.75.0
 PROTOC_GEN_GO := google.golang.org/protobuf/cmd/protoc-gen-go@v1.36.12
 
 API    := . ./dynactortest
+# How many interleavings of two writers are tried by each of two tests at a time.
+SCHEDULES ?= 10000
+
 GOTEST := go test -race -shuffle=on -count=1 -timeout 20m
 IMAGE  := $(or $(DYNACTOR_TEST_IMAGE),$(shell sed -n 's/^const defaultImage = "\(.*\)"$$/\1/p' dynactortest/container.go))
 
@@ -26,6 +29,8 @@ demo-check: ## run the bank example and check what it recovers
 test: ## run all tests on the embedded server, then on an emulator where there is one
 	@echo "== embedded ring"
 	env -u DYNAMODB_ENDPOINT -u DYNACTOR_RING $(GOTEST) ./...
+	@echo "== $(SCHEDULES) schedules of two incarnations for each of two cores"
+	go test -count=1 -timeout 20m -run '^TestInterleavings$$' -rapid.checks=$(SCHEDULES) -rapid.nofailfile .
 	@if [ -n "$$CI$$DYNAMODB_ENDPOINT" ] || docker image inspect $(IMAGE) >/dev/null 2>&1 || docker pull -q $(IMAGE) 2>/dev/null; then \
 		echo "== emulator ring"; \
 		set -x; DYNACTOR_RING=emulator $(GOTEST) ./...; \

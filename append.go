@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"time"
+	"unicode/utf8"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -43,7 +44,7 @@ func (j *Journal) newAppend(id string, at position, events []Event) (*appending,
 	last := at.head + int64(len(events))
 	a.items = make([]item, len(events))
 	for i, e := range events {
-		if err := checkTags(e.Tags); err != nil {
+		if err := errors.Join(checkTags(e.Tags), checkMeta(e.Meta)); err != nil {
 			return nil, err
 		}
 		name, data, err := j.codec.encode(e.Message)
@@ -162,7 +163,7 @@ func (a *appending) outcome(ctx context.Context, k *call, err error) (outcome er
 		return nil, true
 	}
 	slot, old, refused := a.refusal(err)
-	cause := k.explain(ctx, err)
+	cause := withReasons(k.explain(ctx, err))
 	switch {
 	case refused && old != nil:
 		return a.compare(old, cause), true
@@ -213,6 +214,21 @@ func (a *appending) refusal(err error) (slot int, old item, refused bool) {
 	return slot, old, refused
 }
 
+// withReasons adds to the error of a cancelled transaction what the server says
+// about each item, which the SDK's error does not show.
+func withReasons(err error) error {
+	var canceled *types.TransactionCanceledException
+	if !errors.As(err, &canceled) {
+		return err
+	}
+	for i, r := range canceled.CancellationReasons {
+		if code := aws.ToString(r.Code); code != "" && code != "None" {
+			err = fmt.Errorf("%w; item %d of %d: %s: %s", err, i+1, len(canceled.CancellationReasons), code, aws.ToString(r.Message))
+		}
+	}
+	return err
+}
+
 // compare tells by its operation id whose item is in the slot: nil is ours.
 func (a *appending) compare(old item, cause error) error {
 	op, _ := old[a.j.layout.attr.Operation].(*types.AttributeValueMemberS)
@@ -239,6 +255,26 @@ func checkTags(tags []string) error {
 	for _, t := range tags {
 		if t == "" {
 			return fmt.Errorf("%w: a tag is empty", ErrInvalid)
+		}
+		if !utf8.ValidString(t) {
+			return fmt.Errorf("%w: tag %q is not valid UTF-8", ErrInvalid, t)
+		}
+	}
+	return nil
+}
+
+// checkMeta refuses metadata that cannot be stored. Its keys are names of
+// attributes in a map, which can be longer than those in [AttributeNames].
+// https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
+func checkMeta(meta map[string]string) error {
+	for k, v := range meta {
+		switch {
+		case k == "":
+			return fmt.Errorf("%w: a metadata key is empty", ErrInvalid)
+		case len(k) > 1<<16-1:
+			return fmt.Errorf("%w: a metadata key of %d bytes is longer than %d", ErrInvalid, len(k), 1<<16-1)
+		case !utf8.ValidString(k) || !utf8.ValidString(v):
+			return fmt.Errorf("%w: metadata %q: %q is not valid UTF-8", ErrInvalid, k, v)
 		}
 	}
 	return nil

@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
 	"github.com/aws/smithy-go/middleware"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
 // call is one request with all its attempts. It is the context that the SDK
@@ -38,7 +39,7 @@ type call struct {
 	attempts  int       // that may have reached the server
 	firstSent time.Time // wall clock when the first attempt was sent
 	unsettled bool      // an attempt may have been carried out, and no answer said whether
-	last      error     // of the last attempt that failed
+	last      error     // of the last attempt that was sent and failed
 }
 
 type callKey struct{}
@@ -101,16 +102,29 @@ func (stagedStep) HandleInitialize(ctx context.Context, in middleware.Initialize
 }
 
 // wireStep notes that an attempt is about to leave: signing and all before it
-// went well.
+// went well. It also has the answer compared with its checksum.
 type wireStep struct{}
 
 func (wireStep) ID() string { return "dynactor.Wire" }
 
-func (wireStep) HandleDeserialize(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (middleware.DeserializeOutput, middleware.Metadata, error) {
-	if k, ok := ctx.Value(callKey{}).(*call); ok {
-		k.onWire = true
+func (wireStep) HandleDeserialize(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (out middleware.DeserializeOutput, md middleware.Metadata, err error) {
+	k, ok := ctx.Value(callKey{}).(*call)
+	if !ok {
+		return next.HandleDeserialize(ctx, in) //nolint:wrapcheck // a step passes errors on
 	}
-	return next.HandleDeserialize(ctx, in) //nolint:wrapcheck // a step passes errors on
+	// Waiting for a place and for credentials may have taken all the time.
+	if err := ctx.Err(); err != nil {
+		return out, md, &stopped{fmt.Errorf("not sent: %w", err)}
+	}
+	if err := k.late(); err != nil {
+		return out, md, err
+	}
+	k.onWire = true
+	out, md, err = next.HandleDeserialize(ctx, in)
+	if response, ok := out.RawResponse.(*smithyhttp.Response); ok && err == nil {
+		err = checkBody(response)
+	}
+	return out, md, err //nolint:wrapcheck // a step passes errors on
 }
 
 // attemptStep surrounds each attempt.
@@ -145,7 +159,7 @@ func (attemptStep) HandleFinalize(ctx context.Context, in middleware.FinalizeInp
 			k.unsettled = true
 		}
 	}
-	if err != nil {
+	if err != nil && k.onWire {
 		k.last = err
 	}
 	return out, md, err //nolint:wrapcheck // a step passes errors on
@@ -153,9 +167,8 @@ func (attemptStep) HandleFinalize(ctx context.Context, in middleware.FinalizeInp
 
 // admit decides whether an attempt may be sent, and takes a place in the gate.
 func (k *call) admit(ctx context.Context) error {
-	if spent := k.caller.now().Sub(k.started); spent > k.limit {
-		// The context's clock stood still while the machine was suspended.
-		return &stopped{fmt.Errorf("%w: %s have passed on the wall clock", context.DeadlineExceeded, spent)}
+	if err := k.late(); err != nil {
+		return err
 	}
 	if k.before != nil {
 		if err := k.before(k.Context); err != nil {
@@ -168,6 +181,15 @@ func (k *call) admit(ctx context.Context) error {
 	case <-ctx.Done():
 		return &stopped{fmt.Errorf("waiting for one of %d places: %w", cap(k.gate), ctx.Err())}
 	}
+}
+
+// late stops an attempt when the limit has passed on the wall clock: the
+// context's clock stands still while the machine is suspended.
+func (k *call) late() error {
+	if spent := k.caller.now().Sub(k.started); spent > k.limit {
+		return &stopped{fmt.Errorf("%w: %s have passed on the wall clock", context.DeadlineExceeded, spent)}
+	}
+	return nil
 }
 
 // stopped ends a call before its next attempt: it is not sent and not retried.
@@ -216,10 +238,12 @@ func settled(err error) bool {
 	return status >= 400 && status < 500 && status != http.StatusRequestTimeout
 }
 
-// judgeWhole judges a request of a client that did not run the steps.
+// judgeWhole judges a request of a client that did not run the steps. It may have
+// made several attempts and reports only the last, so a failure says nothing
+// about the earlier ones.
 func (k *call) judgeWhole(err error) {
 	k.attempts, k.firstSent, k.last = 1, k.started, err
-	k.unsettled = !settled(err) && !neverLeft(err)
+	k.unsettled = err != nil
 }
 
 // explain makes the error of a request match the sentinel for its cause, says

@@ -16,32 +16,36 @@ const maxBatch = 25
 
 // deleteKeys removes the items with these keys, in the order given as far as
 // batches go. No key may occur twice. What DynamoDB leaves unprocessed is sent
-// again, with back-off, until nothing has been processed for the time limit of a write.
+// again, with back-off, until nothing has been processed for the time limit of a
+// write. An error tells how many may be left.
 func (c *caller) deleteKeys(ctx context.Context, table string, keys []item) error {
+	left := len(keys)
 	for batch := range slices.Chunk(keys, maxBatch) {
+		left -= len(batch)
 		writes := make([]types.WriteRequest, len(batch))
 		for i, key := range batch {
 			writes[i].DeleteRequest = &types.DeleteRequest{Key: key}
 		}
-		if err := c.deleteBatch(ctx, table, writes); err != nil {
-			return err
+		if unprocessed, err := c.deleteBatch(ctx, table, writes); err != nil {
+			return fmt.Errorf("%d of %d deletions are left: %w", left+unprocessed, len(keys), err)
 		}
 	}
 	return nil
 }
 
-func (c *caller) deleteBatch(ctx context.Context, table string, writes []types.WriteRequest) error {
+// deleteBatch returns how many of one batch may be left.
+func (c *caller) deleteBatch(ctx context.Context, table string, writes []types.WriteRequest) (int, error) {
 	progress := time.Now()
 	for n := 1; len(writes) > 0; n++ {
 		out, err := write(ctx, c, table, c.client.BatchWriteItem, &dynamodb.BatchWriteItemInput{
 			RequestItems: map[string][]types.WriteRequest{table: writes},
 		})
 		if err != nil {
-			return err
+			return len(writes), err
 		}
 		left := out.UnprocessedItems[table]
 		if len(left) == 0 {
-			return nil
+			return 0, nil
 		}
 		if len(left) < len(writes) {
 			progress, n = time.Now(), 1
@@ -49,11 +53,11 @@ func (c *caller) deleteBatch(ctx context.Context, table string, writes []types.W
 		writes = left
 		wait := backoff(n)
 		if time.Since(progress)+wait > c.writeTimeout {
-			return fmt.Errorf("%w: %d of the deletions were left unprocessed", ErrThrottled, len(left))
+			return len(left), fmt.Errorf("%w: nothing was processed for %s", ErrThrottled, time.Since(progress))
 		}
 		if err := c.pause(ctx, wait); err != nil {
-			return fmt.Errorf("%w: %d of the deletions were left unprocessed: %w", ErrThrottled, len(left), err)
+			return len(left), fmt.Errorf("%w: %w", ErrThrottled, err)
 		}
 	}
-	return nil
+	return 0, nil
 }

@@ -13,12 +13,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
 )
 
 // Client is what this package needs of DynamoDB: exactly the calls that it
 // makes. *dynamodb.Client is one. A wrapper must pass the option functions on,
 // or the attempts of a write cannot be judged one by one; whatever then fails
-// without a clear answer from the server counts as unknown. It must be safe for
+// counts as unknown, unless the item in the slot tells. It must be safe for
 // concurrent use.
 type Client interface {
 	PutItem(context.Context, *dynamodb.PutItemInput, ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error)
@@ -70,7 +71,11 @@ func retryableHere(err error) aws.Ternary {
 	if errors.As(err, new(*stopped)) {
 		return aws.FalseTernary
 	}
-	if errors.As(err, new(*attemptTimeout)) || errors.As(err, new(*types.TransactionConflictException)) {
+	if errors.As(err, new(*attemptTimeout)) || errors.As(err, new(*types.TransactionConflictException)) ||
+		errors.As(err, new(*smithy.DeserializationError)) { // a cut or garbled answer
+		return aws.TrueTernary
+	}
+	if api, ok := errors.AsType[smithy.APIError](err); ok && expired(api.ErrorCode()) {
 		return aws.TrueTernary
 	}
 	var canceled *types.TransactionCanceledException
@@ -78,6 +83,16 @@ func retryableHere(err error) aws.Ternary {
 		return aws.BoolTernary(onlyPassing(canceled.CancellationReasons))
 	}
 	return aws.UnknownTernary
+}
+
+// expired tells whether an error's code says that the signature, or what it was
+// made with, is too old. Each attempt is signed anew.
+func expired(code string) bool {
+	switch code {
+	case "ExpiredToken", "ExpiredTokenException", "RequestExpired", "RequestTimeTooSkewed":
+		return true
+	}
+	return false
 }
 
 // onlyPassing tells whether a transaction was cancelled for reasons that pass.
@@ -126,6 +141,7 @@ func newCaller(client Client, o Options) *caller {
 		perCall: []func(*dynamodb.Options){func(d *dynamodb.Options) {
 			d.Retryer = retryer
 			d.APIOptions = append(d.APIOptions, addAttemptSteps)
+			d.DisableValidateResponseChecksum = true // a step does, and does not only log
 		}},
 	}
 	for _, table := range []string{o.EventsTable, o.SnapshotsTable} {
@@ -169,6 +185,11 @@ func send[In, Out any](ctx context.Context, k *call, do operation[In, Out], in *
 		return nil, err
 	}
 	defer k.end()
+	if k.before != nil { // here too, for a client that does not run the steps
+		if err := k.before(ctx); err != nil {
+			return nil, &stopped{err}
+		}
+	}
 	out, err := do(k, in, k.caller.perCall...)
 	if !k.staged {
 		k.judgeWhole(err)

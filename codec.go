@@ -3,6 +3,7 @@ package dynactor
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"unicode/utf8"
 
 	"google.golang.org/protobuf/proto"
@@ -38,8 +39,9 @@ func newCodec(o Options) *codec {
 	return c
 }
 
-// encode returns a message's full name and bytes. It survives messages that
-// panic, because users' types may embed a nil message.
+// encode returns a message's full name and bytes. It refuses what decode would
+// not know, and survives messages that panic, because users' types may embed a
+// nil message.
 func (c *codec) encode(m proto.Message) (name string, data []byte, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -60,6 +62,12 @@ func (c *codec) encode(m proto.Message) (name string, data []byte, err error) {
 	data, err = proto.Marshal(m)
 	if err != nil {
 		return "", nil, fmt.Errorf("%w: message %s cannot be encoded: %w", ErrInvalid, name, err)
+	}
+	if _, unknown := c.resolver.FindMessageByName(r.Descriptor().FullName()); unknown != nil {
+		// What cannot be read again must not become history. An upcaster may know it.
+		if _, err := c.decode(name, data); err != nil {
+			return "", nil, fmt.Errorf("%w: message %s could not be decoded again: %s", ErrInvalid, name, err.Error())
+		}
 	}
 	if data == nil {
 		data = []byte{} // stored as empty bytes, not as an absent value
@@ -82,16 +90,24 @@ func (c *codec) decode(name string, data []byte) (m proto.Message, err error) {
 	}
 	t, err := c.resolver.FindMessageByName(protoreflect.FullName(name))
 	if errors.Is(err, protoregistry.NotFound) {
-		return nil, fmt.Errorf("%w: type %q is not registered", ErrDecode, name)
+		return nil, fmt.Errorf("%w: type %s is not registered", ErrDecode, typeName(name, stored))
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w: type %q: %w", ErrDecode, name, err)
+		return nil, fmt.Errorf("%w: type %s: %w", ErrDecode, typeName(name, stored), err)
 	}
 	m = t.New().Interface()
 	if err := (proto.UnmarshalOptions{Resolver: c.resolver}).Unmarshal(data, m); err != nil {
-		return nil, fmt.Errorf("%w: bytes of type %q: %w", ErrDecode, name, err)
+		return nil, fmt.Errorf("%w: bytes of type %s: %w", ErrDecode, typeName(name, stored), err)
 	}
 	return m, nil
+}
+
+// typeName shows a type, and what it was stored as where an upcaster changed that.
+func typeName(name, stored string) string {
+	if name == stored {
+		return strconv.Quote(name)
+	}
+	return fmt.Sprintf("%q (stored as %q)", name, stored)
 }
 
 // maxID is the longest persistence id in bytes. DynamoDB takes partition keys of

@@ -189,6 +189,9 @@ func (j *Journal) removable(ctx context.Context, id string, lo, hi int64, limit 
 		for _, it := range out.Items {
 			f := fields{l: j.layout, it: it}
 			seq := f.number(j.layout.attr.Seq)
+			if f.err != nil {
+				return b, f.err // a number that is not ours, and no reason to touch another
+			}
 			b.next = seq + 1
 			due := time.UnixMilli(f.number(j.layout.attr.Timestamp)).Add(j.o.DeleteDelay)
 			switch {

@@ -52,7 +52,8 @@ var (
 	ErrRecovering = errors.New("refused while recovering")
 
 	// ErrThrottled says that DynamoDB refused the request for lack of capacity
-	// until the attempts or the time were used up. Nothing was stored.
+	// until the attempts or the time were used up. Nothing was stored, unless the
+	// error matches ErrOutcomeUnknown as well.
 	ErrThrottled = errors.New("throttled by DynamoDB")
 
 	// ErrClosed says that the provider is closed.

@@ -29,7 +29,7 @@ type history struct {
 	first int64 // number to start at
 	next  int64 // number to deliver next
 	stop  int64 // last number to deliver
-	cut   bool  // stop is the caller's wish, so it may cut an append of many
+	limit int64 // last number that the caller wants, which may cut an append of many
 
 	group     []record // of one append that is not complete yet
 	delivered bool     // something reached the consumer
@@ -125,12 +125,12 @@ func (j *Journal) newest(ctx context.Context, id string, limit int32) ([]item, e
 
 // from sets the number to start at, and the head as the end.
 func (h *history) from(first int64) {
-	h.first, h.next, h.stop = first, first, h.head
+	h.first, h.next, h.stop, h.limit = first, first, h.head, math.MaxInt64
 }
 
 // until cuts the history after number last.
 func (h *history) until(last int64) {
-	h.stop, h.cut = min(last, h.head), true
+	h.stop, h.limit = min(last, h.head), last
 }
 
 // run delivers the events. It returns errMoved, with nothing delivered, when the
@@ -220,9 +220,7 @@ func (h *history) take(it item, deliver func(record) error) error {
 	}
 	h.group = append(h.group, r)
 	h.next++
-	if !h.cut && r.last > h.stop {
-		h.stop, h.head = r.last, r.last
-	}
+	h.stop, h.head = max(h.stop, min(r.last, h.limit)), max(h.head, r.last)
 	if r.seq < r.last && r.seq < h.stop {
 		return nil
 	}

@@ -42,14 +42,14 @@ func (j *Journal) Append(ctx context.Context, id string, expectedHead int64, eve
 // AppendEvents is [Journal.Append] for events with tags and metadata.
 func (j *Journal) AppendEvents(ctx context.Context, id string, expectedHead int64, events ...Event) (head int64, err error) {
 	head, err = j.append(ctx, id, expectedHead, events)
-	return head, fail("append", id, expectedHead+1, err)
+	return head, fail("append", id, max(expectedHead+1, noSeq), err)
 }
 
 func (j *Journal) append(ctx context.Context, id string, expected int64, events []Event) (int64, error) {
 	if err := checkID(id); err != nil {
 		return 0, err
 	}
-	if expected < 0 || expected > math.MaxInt64-MaxEvents {
+	if expected < 0 || expected >= math.MaxInt64-MaxEvents {
 		return 0, fmt.Errorf("%w: expected head %d", ErrInvalid, expected)
 	}
 	// Refuse what cannot be stored before anything is sent.
@@ -97,6 +97,9 @@ func (j *Journal) Replay(ctx context.Context, id string, from, to int64) iter.Se
 	return func(yield func(Event, error) bool) {
 		seq := int64(noSeq)
 		err := j.replay(ctx, id, from, to, func(r record) error {
+			if err := ctx.Err(); err != nil {
+				return err // not only between pages
+			}
 			seq = r.seq
 			e, err := j.event(id, r)
 			if err != nil {
@@ -184,7 +187,8 @@ func (j *Journal) get(ctx context.Context, id string, seq int64) (item, error) {
 }
 
 // page reads one page of events from lo to hi in ascending order; more tells
-// whether there is another, which starts at next.
+// whether there may be another, which starts at next. A page that ends at hi has
+// none, whatever the server says: it refuses a range that is turned round.
 func (j *Journal) page(ctx context.Context, id string, lo, hi int64) (items []item, next int64, more bool, err error) {
 	in := &dynamodb.QueryInput{
 		TableName: &j.layout.events, ConsistentRead: aws.Bool(true),
@@ -201,7 +205,7 @@ func (j *Journal) page(ctx context.Context, id string, lo, hi int64) (items []it
 		}
 		if len(out.Items) > 0 {
 			last, err := j.layout.seq(out.Items[len(out.Items)-1])
-			return out.Items, last + 1, true, err
+			return out.Items, last + 1, last < hi, err
 		}
 		in.ExclusiveStartKey = out.LastEvaluatedKey // an empty page is no end
 	}

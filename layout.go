@@ -3,6 +3,7 @@ package dynactor
 import (
 	"fmt"
 	"strconv"
+	"unicode/utf8"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
@@ -78,6 +79,9 @@ func (a AttributeNames) problems() []error {
 	for _, f := range a.fields() {
 		if len(*f.name) > maxAttributeName {
 			errs = append(errs, fmt.Errorf("attribute name for %q is longer than %d bytes", f.def, maxAttributeName))
+		}
+		if !utf8.ValidString(*f.name) {
+			errs = append(errs, fmt.Errorf("attribute name for %q is not valid UTF-8", f.def))
 		}
 		if other, ok := seen[*f.name]; ok {
 			errs = append(errs, fmt.Errorf("attributes %q and %q have the same name %q", other, f.def, *f.name))

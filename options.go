@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"regexp"
 	"time"
 
@@ -82,7 +83,8 @@ type Options struct {
 	// DefaultDeleteDelay. Minimum: MinDeleteDelay, and eight times WriteTimeout.
 	DeleteDelay time.Duration
 
-	// Resolver finds message types by name. Nil: the types linked into the program.
+	// Resolver finds message types by name; messages of types that it does not know
+	// are refused. Nil: the types linked into the program.
 	Resolver Resolver
 	// Upcasters are applied in order to what was stored, before it is decoded.
 	Upcasters []Upcaster
@@ -186,7 +188,7 @@ func (o Options) problems() []error {
 	bad(o.SnapshotTTL > 0 && o.SnapshotTTL < time.Second, "SnapshotTTL %s is below one second", o.SnapshotTTL)
 	bad(o.SnapshotTTL > 0 && o.DeleteEventsOnSnapshot,
 		"SnapshotTTL and DeleteEventsOnSnapshot together would lose history: deleted events need a snapshot that stays")
-	least := max(MinDeleteDelay, 8*o.WriteTimeout)
+	least := max(MinDeleteDelay, 8*min(o.WriteTimeout, math.MaxInt64/8))
 	bad(o.DeleteDelay < least, "DeleteDelay %s is below its minimum %s", o.DeleteDelay, least)
 	for i, u := range o.Upcasters {
 		bad(u == nil, "Upcasters[%d] is nil", i)

@@ -31,7 +31,7 @@ type Provider struct {
 	journal   *Journal
 	snapshots SnapshotStore
 	obs       *observer
-	owned     *awshttp.BuildableClient // connections of a client made by Open
+	owned     *http.Transport // connections of a client made by Open
 }
 
 var _ persistence.Provider = (*Provider)(nil)
@@ -45,7 +45,7 @@ var _ persistence.Provider = (*Provider)(nil)
 // [Open] does that for you.
 func New(client Client, o Options) (*Provider, error) {
 	errs := o.problems()
-	if client == nil {
+	if client == nil || client == Client((*dynamodb.Client)(nil)) {
 		errs = append(errs, errors.New("client is nil"))
 	}
 	if o.Region != "" || o.Endpoint != "" {
@@ -63,7 +63,12 @@ func New(client Client, o Options) (*Provider, error) {
 // neither region nor credentials. Open reads configuration files, but sends no
 // request to DynamoDB.
 func Open(ctx context.Context, o Options) (*Provider, error) {
-	if err := invalidOptions("open provider", o.problems()); err != nil {
+	errs := o.problems()
+	if o.Endpoint != "" && !isURL(o.Endpoint) {
+		// It may hold a password, so it is not shown.
+		errs = append(errs, errors.New("Endpoint is not an http or https URL such as http://localhost:8000"))
+	}
+	if err := invalidOptions("open provider", errs); err != nil {
 		return nil, err
 	}
 	o = o.withDefaults()
@@ -91,16 +96,23 @@ func Open(ctx context.Context, o Options) (*Provider, error) {
 		return nil, fail("open provider", "", noSeq,
 			fmt.Errorf("%w: no AWS region: set Options.Region or AWS_REGION", ErrInvalid))
 	}
+	var owned *http.Transport
 	client := dynamodb.NewFromConfig(cfg, func(d *dynamodb.Options) {
 		if o.Endpoint != "" {
 			d.BaseEndpoint = aws.String(o.Endpoint)
+		}
+		// The SDK's client gives away only copies of its transport, so its
+		// connections could not be closed.
+		if b, ok := d.HTTPClient.(*awshttp.BuildableClient); ok {
+			owned = b.GetTransport()
+			d.HTTPClient = &http.Client{Transport: owned}
 		}
 	})
 	p, err := newProvider(client, o)
 	if err != nil {
 		return nil, err
 	}
-	p.owned = httpClient
+	p.owned = owned
 	return p, nil
 }
 
@@ -119,6 +131,12 @@ func newProvider(client Client, o Options) (*Provider, error) {
 		o: o, caller: calls, tables: tabs, obs: obs, journal: journal,
 		snapshots: &dynamoSnapshots{o: o, caller: calls, tables: tabs, layout: l, codec: codec},
 	}, nil
+}
+
+// isURL tells whether an endpoint is one that an HTTP client can reach.
+func isURL(endpoint string) bool {
+	u, err := url.Parse(endpoint)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != ""
 }
 
 // isLoopback tells whether an endpoint is on this machine.
@@ -166,7 +184,7 @@ func (p *Provider) VerifyTables(ctx context.Context) error {
 func (p *Provider) Close(ctx context.Context) error {
 	err := p.caller.close(ctx)
 	if p.owned != nil {
-		p.owned.GetTransport().CloseIdleConnections()
+		p.owned.CloseIdleConnections()
 	}
 	return fail("close", "", noSeq, err)
 }

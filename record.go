@@ -18,7 +18,7 @@ type Event struct {
 	// Tags are for readers that look for events across streams; order and
 	// repetition mean nothing. At most MaxTags, none empty.
 	Tags []string
-	// Meta is kept beside the message, unread.
+	// Meta is kept beside the message, unread. No key may be empty.
 	Meta map[string]string
 
 	// What follows is set by the store, and ignored when an event is appended.

@@ -169,8 +169,11 @@ func (w *patience) again(ctx context.Context, err error) error {
 	if w.failed == 1 {
 		w.p.obs.warn(ctx, "recovery waits for a passing failure", "persistence_id", w.id, "error", err)
 	}
-	if w.p.caller.pause(ctx, wait) != nil {
-		return err
+	if ended := w.p.caller.pause(ctx, wait); ended != nil {
+		if e, ok := errors.AsType[*Error](err); ok {
+			err = e.Err
+		}
+		return fmt.Errorf("%w: %w", ended, err)
 	}
 	return nil
 }
@@ -193,11 +196,7 @@ func passing(err error) bool {
 	}
 	var api smithy.APIError
 	if errors.As(err, &api) {
-		switch api.ErrorCode() {
-		case "ExpiredToken", "ExpiredTokenException", "RequestExpired", "RequestTimeTooSkewed":
-			return true
-		}
-		return !settled(err)
+		return expired(api.ErrorCode()) || !settled(err)
 	}
 	return true // no answer at all: network, names, time
 }

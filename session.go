@@ -168,28 +168,39 @@ func (s *session) look(ctx context.Context, id string) (*history, error) {
 // PersistEvent stores one event at an index that must be the session's next.
 func (s *session) PersistEvent(name string, index int, event proto.Message) {
 	const op = "persist event"
-	seq := int64(index) + 1
 	st, err := s.enter(name)
-	s.must(op, name, seq, err)
-	if st.dead != nil {
-		s.must(op, name, seq, st.dead)
+	if err == nil {
+		err = s.persist(context.Background(), op, st, int64(index), []Event{{Message: event}})
 	}
-	ctx := context.Background()
-	s.must(op, name, seq, s.writable(ctx, st))
-	a, err := s.p.journal.newAppend(name, position{head: int64(index), proven: st.at.proven}, []Event{{Message: event}})
-	s.must(op, name, seq, err)
+	s.must(op, name, int64(index)+1, err)
+}
+
+// persist stores events from an index on, all or none. What is refused before
+// anything is sent leaves the session alive; after any other failure it is dead.
+func (s *session) persist(ctx context.Context, op string, st *stream, index int64, events []Event) error {
+	if st.dead != nil {
+		return st.dead
+	}
+	if err := s.writable(ctx, st); err != nil {
+		return err
+	}
+	a, err := s.p.journal.newAppend(st.id, position{head: index, proven: st.at.proven}, events)
+	if err != nil {
+		return err
+	}
 	at := st.at
-	if int64(index) != at.head {
+	if index != at.head {
 		err = fmt.Errorf("%w: index %d is not the next, which is %d", ErrConflict, index, at.head)
 	} else {
 		at, err = a.write(ctx)
 	}
 	if err != nil {
-		st.dead, _ = errors.AsType[*Error](fail(op, name, seq, err))
-		s.must(op, name, seq, st.dead)
+		st.dead, _ = errors.AsType[*Error](fail(op, st.id, index+1, err))
+		return st.dead
 	}
 	st.at = at
-	st.came++
+	st.came += int64(len(events))
+	return nil
 }
 
 // writable refuses to write in the midst of a replay, and makes sure that the

@@ -106,7 +106,11 @@ func (s *dynamoSnapshots) Latest(ctx context.Context, id string) (Snapshot, bool
 
 func (s *dynamoSnapshots) AtOrBefore(ctx context.Context, id string, seq int64) (Snapshot, bool, error) {
 	snap, found, err := s.newest(ctx, id, seq)
-	return snap, found, fail("load snapshot", id, snap.Seq+1, err)
+	at := int64(noSeq)
+	if found {
+		at = snap.Seq + 1
+	}
+	return snap, found, fail("load snapshot", id, at, err)
 }
 
 func (s *dynamoSnapshots) newest(ctx context.Context, id string, hi int64) (Snapshot, bool, error) {

@@ -31,10 +31,11 @@ type tables struct {
 	busy *flight
 }
 
-// flight is a check under way; done is closed when err is set.
+// flight is a check under way; done is closed when the rest is set.
 type flight struct {
-	done chan struct{}
-	err  error
+	done  chan struct{}
+	err   error
+	ended bool // the time of the caller that led it was up, which says nothing about that of others
 }
 
 func newTables(c *caller, l *layout, o Options, obs *observer) *tables {
@@ -63,8 +64,7 @@ func (t *tables) ready(ctx context.Context) error {
 		}
 		select {
 		case <-f.done:
-			// A leader whose own time was up says nothing about ours.
-			if f.err != nil && !errors.Is(f.err, context.Canceled) && !errors.Is(f.err, context.DeadlineExceeded) {
+			if f.err != nil && !f.ended {
 				return f.err
 			}
 		case <-ctx.Done():
@@ -86,6 +86,7 @@ func (t *tables) lead(ctx context.Context, f *flight) {
 	}()
 	f.err = errors.New("table check was interrupted") // stays only when ensure panics
 	f.err = t.ensure(ctx)
+	f.ended = ctx.Err() != nil
 	if f.err == nil {
 		t.ok.Store(true)
 	}
@@ -95,8 +96,8 @@ func (t *tables) lead(ctx context.Context, f *flight) {
 func (t *tables) ensure(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, t.o.TableTimeout)
 	defer cancel()
-	made := map[string]bool{}
-	for {
+	made := map[string]bool{} // by us or by another process in this time
+	for n := 1; ; n++ {
 		events, errEvents := t.await(ctx, t.layout.events)
 		snapshots, errSnapshots := t.await(ctx, t.layout.snapshots)
 		if err := errors.Join(errEvents, errSnapshots); err != nil {
@@ -108,21 +109,28 @@ func (t *tables) ensure(ctx context.Context) error {
 		if t.o.NoCreateTables {
 			return t.missing(events, snapshots)
 		}
-		if events != nil || snapshots != nil {
-			if err := t.halfMade(ctx, events, snapshots); err != nil {
-				return err
-			}
-		}
 		for _, d := range []struct {
-			name string
-			is   *types.TableDescription
-		}{{t.layout.events, events}, {t.layout.snapshots, snapshots}} {
-			if d.is == nil {
-				if err := t.create(ctx, d.name); err != nil {
+			name      string
+			is, other *types.TableDescription
+		}{{t.layout.events, events, snapshots}, {t.layout.snapshots, snapshots, events}} {
+			switch {
+			case d.is != nil:
+				continue
+			case made[d.name]:
+				// A description may be some seconds behind the creation.
+				if err := t.caller.pause(ctx, backoff(n)); err != nil {
+					return fmt.Errorf("%w: %w: table %q is made, but cannot be seen yet: %w", ErrSchema, errNotThere, d.name, err)
+				}
+				continue
+			case d.other != nil:
+				if err := t.halfMade(ctx, d.other, d.name); err != nil {
 					return err
 				}
-				made[d.name] = true
 			}
+			if err := t.create(ctx, d.name); err != nil {
+				return err
+			}
+			made[d.name] = true
 		}
 	}
 }
@@ -139,20 +147,24 @@ func (t *tables) missing(events, snapshots *types.TableDescription) error {
 	return fmt.Errorf("%w: %w: %w", ErrSchema, errNotThere, errors.Join(errs...))
 }
 
+// lostLooks is how often a table that seems lost is looked for: descriptions may
+// be some seconds behind.
+const lostLooks = 8
+
 // halfMade decides what one table without the other means. When it carries its
 // own item it was in use, and the other one is lost: an error. When it does not, a
 // creation is under way or was interrupted, and may go on. The lost one is looked
-// for once more after the item was read, since another process may have made it meanwhile.
-func (t *tables) halfMade(ctx context.Context, events, snapshots *types.TableDescription) error {
-	present, lost := t.layout.events, t.layout.snapshots
-	if events == nil {
-		present, lost = lost, present
+// for again after the item was read, since another process may have made it meanwhile.
+func (t *tables) halfMade(ctx context.Context, is *types.TableDescription, lost string) error {
+	if errs := t.shape(is); len(errs) > 0 {
+		return fmt.Errorf("%w: %w", ErrSchema, errors.Join(errs...))
 	}
+	present := aws.ToString(is.TableName)
 	it, err := t.readItem(ctx, present)
 	if err != nil || it == nil {
 		return err
 	}
-	for n := 1; n <= 3; n++ {
+	for n := 1; n <= lostLooks; n++ {
 		again, err := t.await(ctx, lost)
 		if err != nil || again != nil {
 			return err
@@ -233,8 +245,8 @@ func (t *tables) create(ctx context.Context, name string) error {
 		case !errors.As(err, new(*types.LimitExceededException)) || time.Since(start) > limitPatience:
 			return fmt.Errorf("create table %q: %w", name, err)
 		}
-		if err := t.caller.pause(ctx, 10*backoff(n)); err != nil {
-			return fmt.Errorf("create table %q: %w", name, err)
+		if ended := t.caller.pause(ctx, 10*backoff(n)); ended != nil {
+			return fmt.Errorf("create table %q: %w; last answer: %w", name, ended, err)
 		}
 	}
 }
