@@ -34,6 +34,7 @@ type call struct {
 	started time.Time // wall clock
 	ended   error     // why the context had ended when the request returned, nil if it had not
 
+	placed    bool      // a place in the gate waits for the next attempt
 	staged    bool      // the SDK's stack ran, so the fields below are its attempts
 	onWire    bool      // the current attempt was handed to the transport
 	attempts  int       // that may have reached the server
@@ -150,7 +151,7 @@ func (attemptStep) HandleFinalize(ctx context.Context, in middleware.FinalizeInp
 		err = &attemptTimeout{after: k.limit / 2, text: err.Error()}
 	}
 	cancel()
-	if k.onWire && !neverLeft(err) {
+	if k.onWire && (err == nil || !neverLeft(err)) {
 		k.attempts++
 		if k.attempts == 1 {
 			k.firstSent = sent
@@ -175,11 +176,35 @@ func (k *call) admit(ctx context.Context) error {
 			return &stopped{err}
 		}
 	}
+	if k.placed {
+		k.placed = false
+		return nil
+	}
 	select {
 	case k.gate <- struct{}{}:
 		return nil
 	case <-ctx.Done():
 		return &stopped{fmt.Errorf("waiting for one of %d places: %w", cap(k.gate), ctx.Err())}
+	}
+}
+
+// queue takes a place in the gate for the first attempt, before the call begins.
+func (k *call) queue(ctx context.Context) error {
+	select {
+	case k.gate <- struct{}{}:
+		k.placed = true
+		return nil
+	case <-k.caller.closing:
+		return ErrClosed
+	case <-ctx.Done():
+		return fmt.Errorf("waiting for one of %d places: %w", cap(k.gate), ctx.Err())
+	}
+}
+
+// leave gives the place back that no attempt has used.
+func (k *call) leave() {
+	if k.placed {
+		<-k.gate
 	}
 }
 

@@ -134,15 +134,22 @@ type gate chan struct{}
 
 func newCaller(client Client, o Options) *caller {
 	retryer := newRetryer()
+	ours := func(d *dynamodb.Options) {
+		d.Retryer = retryer
+		d.APIOptions = append(d.APIOptions, addAttemptSteps)
+		d.DisableValidateResponseChecksum = true // a step does, and does not only log
+	}
 	c := &caller{
-		client: client, now: o.wall, readTimeout: o.ReadTimeout, writeTimeout: o.WriteTimeout,
+		client: client, perCall: []func(*dynamodb.Options){ours},
+		now: o.wall, readTimeout: o.ReadTimeout, writeTimeout: o.WriteTimeout,
 		reads: map[string]gate{}, writes: map[string]gate{},
 		calls: map[*call]struct{}{}, idle: make(chan struct{}), closing: make(chan struct{}),
-		perCall: []func(*dynamodb.Options){func(d *dynamodb.Options) {
-			d.Retryer = retryer
-			d.APIOptions = append(d.APIOptions, addAttemptSteps)
-			d.DisableValidateResponseChecksum = true // a step does, and does not only log
-		}},
+	}
+	if sdk, ok := client.(*dynamodb.Client); ok {
+		// A copy that has the settings for good, which costs less than setting them
+		// with every call. It shares the connections of yours.
+		c.perCall = nil
+		c.client = dynamodb.New(sdk.Options(), ours, func(d *dynamodb.Options) { d.RetryMaxAttempts = 0 })
 	}
 	for _, table := range []string{o.EventsTable, o.SnapshotsTable} {
 		c.reads[table] = make(gate, o.MaxConcurrentReads)
@@ -154,9 +161,15 @@ func newCaller(client Client, o Options) *caller {
 // operation is a method of Client.
 type operation[In, Out any] func(context.Context, *In, ...func(*dynamodb.Options)) (*Out, error)
 
-// read makes one read request. Its error matches the sentinel for its cause.
+// read makes one read request. Its error matches the sentinel for its cause. Its
+// time starts when it has a place: when very many actors recover at once, they
+// wait for each other, and nothing is wrong.
 func read[In, Out any](ctx context.Context, c *caller, table string, do operation[In, Out], in *In) (*Out, error) {
 	k := &call{caller: c, gate: c.reads[table], limit: c.readTimeout}
+	if err := k.queue(ctx); err != nil {
+		return nil, err
+	}
+	defer k.leave()
 	out, err := send(ctx, k, do, in)
 	if err != nil {
 		return nil, k.explain(ctx, err)

@@ -32,7 +32,8 @@
 // # Errors
 //
 // Every failure is an [*Error] that tells the operation, the persistence id, the
-// index and the cause, and matches one of the package's sentinels. Methods of
+// index and the cause, and matches one of the package's sentinels, an error of
+// the AWS SDK, or both. Methods of
 // [Journal] and [SnapshotStore] return it. The framework's seam has no error
 // returns, so a session panics with it, and the actor's supervisor sees it as the
 // reason of the failure.

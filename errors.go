@@ -72,7 +72,7 @@ type Error struct {
 	Err   error  // the cause; matches a sentinel of this package, an SDK error, or both
 }
 
-// Error tells operation, persistence id, index and cause in one line.
+// Error tells operation, persistence id, index and cause.
 func (e *Error) Error() string {
 	switch {
 	case e.ID == "":

@@ -34,7 +34,7 @@ type Options struct {
 	// Region is the AWS region, for Open. Empty: the standard configuration's.
 	Region string
 	// Endpoint is the URL of the service, for Open, for example that of a local
-	// server. Empty: AWS's own.
+	// server. Empty: the standard configuration's, which is AWS's own by default.
 	Endpoint string
 
 	// EventsTable and SnapshotsTable name the tables. Empty: DefaultEventsTable
@@ -94,7 +94,8 @@ type Options struct {
 	StableID func(id string) bool
 
 	// ReadTimeout limits one read with all its attempts, WriteTimeout one write.
-	// A single attempt gets half of it. Zero: DefaultReadTimeout, DefaultWriteTimeout.
+	// A single attempt gets half of it. A read's time starts when it has one of
+	// MaxConcurrentReads places. Zero: DefaultReadTimeout, DefaultWriteTimeout.
 	ReadTimeout, WriteTimeout time.Duration
 	// RecoveryTimeout is how long a recovery goes on trying while nothing it needs
 	// can be read for a passing cause: throttling, a missing table, no network.

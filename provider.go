@@ -66,7 +66,7 @@ func Open(ctx context.Context, o Options) (*Provider, error) {
 	errs := o.problems()
 	if o.Endpoint != "" && !isURL(o.Endpoint) {
 		// It may hold a password, so it is not shown.
-		errs = append(errs, errors.New("Endpoint is not an http or https URL such as http://localhost:8000"))
+		errs = append(errs, errors.New("endpoint is not an http or https URL such as http://localhost:8000"))
 	}
 	if err := invalidOptions("open provider", errs); err != nil {
 		return nil, err
@@ -105,7 +105,7 @@ func Open(ctx context.Context, o Options) (*Provider, error) {
 		// connections could not be closed.
 		if b, ok := d.HTTPClient.(*awshttp.BuildableClient); ok {
 			owned = b.GetTransport()
-			d.HTTPClient = &http.Client{Transport: owned}
+			d.HTTPClient = &http.Client{Transport: owned, CheckRedirect: noRedirect}
 		}
 	})
 	p, err := newProvider(client, o)
@@ -132,6 +132,10 @@ func newProvider(client Client, o Options) (*Provider, error) {
 		snapshots: &dynamoSnapshots{o: o, caller: calls, tables: tabs, layout: l, codec: codec},
 	}, nil
 }
+
+// noRedirect keeps requests, which carry a session token, from going elsewhere.
+// DynamoDB does not redirect.
+func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 // isURL tells whether an endpoint is one that an HTTP client can reach.
 func isURL(endpoint string) bool {

@@ -48,15 +48,24 @@ type record struct {
 	meta map[string]string
 }
 
-// eventItem is the stored form of an event.
+// eventItem is the stored form of an event. Its values are allocated at once:
+// this is the hot path.
 func (l *layout) eventItem(id string, r record) item {
+	v := &struct {
+		id, name, op types.AttributeValueMemberS
+		seq, ts      types.AttributeValueMemberN
+		data         types.AttributeValueMemberB
+	}{}
+	v.id.Value, v.name.Value, v.op.Value = id, r.name, r.op
+	v.seq.Value, v.ts.Value = strconv.FormatInt(r.seq, 10), strconv.FormatInt(r.ts, 10)
+	v.data.Value = r.data
 	it := make(item, 8)
-	it[l.attr.ID] = &types.AttributeValueMemberS{Value: id}
-	it[l.attr.Seq] = number(r.seq)
-	it[l.attr.Type] = &types.AttributeValueMemberS{Value: r.name}
-	it[l.attr.Data] = &types.AttributeValueMemberB{Value: r.data}
-	it[l.attr.Timestamp] = number(r.ts)
-	it[l.attr.Operation] = &types.AttributeValueMemberS{Value: r.op}
+	it[l.attr.ID] = &v.id
+	it[l.attr.Seq] = &v.seq
+	it[l.attr.Type] = &v.name
+	it[l.attr.Data] = &v.data
+	it[l.attr.Timestamp] = &v.ts
+	it[l.attr.Operation] = &v.op
 	if r.last > r.seq {
 		it[l.attr.Last] = number(r.last)
 	}
