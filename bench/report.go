@@ -21,7 +21,7 @@ type result struct {
 	NsPerOp  float64  `json:"ns_per_op"`
 	Ratio    float64  `json:"bare_sdk_ratio"`
 	Allocs   *allocs  `json:"allocs,omitempty"`
-	Sizes    *itemize `json:"item,omitempty"`
+	Item     *written `json:"item,omitempty"`
 }
 
 // allocs are heap allocations; absent where the server allocates in the same process.
@@ -31,8 +31,8 @@ type allocs struct {
 	Ratio float64 `json:"ratio"`
 }
 
-// itemize says what is written in the persist cases.
-type itemize struct {
+// written says what the persist cases write.
+type written struct {
 	ID    string `json:"id"`
 	Type  string `json:"type"`
 	Bytes int    `json:"bytes"`

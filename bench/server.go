@@ -70,15 +70,18 @@ func startDynoxide(ctx context.Context, binary string) (*server, error) {
 		cancel()
 		return nil, fmt.Errorf("start dynoxide: %w", err)
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
+	ended := make(chan struct{})
+	go func() {
+		_ = cmd.Wait() // that it was killed is no news
+		close(ended)
+	}()
 	stop := func() {
 		cancel()
 		<-ended
 	}
 	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 	if err := await(ctx, address, ended); err != nil {
-		cancel()
+		stop()
 		return nil, fmt.Errorf("start %s: %w", binary, err)
 	}
 	return &server{url: "http://" + address, about: "dynoxide in memory, started for this run: " + binary, stop: stop}, nil
@@ -98,7 +101,7 @@ func freePort(ctx context.Context) (int, error) {
 }
 
 // await returns when a server listens at an address.
-func await(ctx context.Context, address string, ended <-chan error) error {
+func await(ctx context.Context, address string, ended <-chan struct{}) error {
 	var dialer net.Dialer
 	for range 300 {
 		conn, err := dialer.DialContext(ctx, "tcp", address)
@@ -107,8 +110,8 @@ func await(ctx context.Context, address string, ended <-chan error) error {
 			return nil
 		}
 		select {
-		case err := <-ended:
-			return fmt.Errorf("it ended at once: %w", err)
+		case <-ended:
+			return errors.New("it ended at once")
 		case <-ctx.Done():
 			return fmt.Errorf("wait for %s: %w", address, ctx.Err())
 		case <-time.After(100 * time.Millisecond):
