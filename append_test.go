@@ -416,7 +416,7 @@ func TestAppendCancellationReasons(t *testing.T) {
 }
 
 // tableTexts are the texts of the events that are stored, deleted or not.
-func tableTexts(tb testing.TB, db *dynactortest.DB, id string) []string {
+func tableTexts(tb *testing.T, db *dynactortest.DB, id string) []string {
 	tb.Helper()
 	var list []string
 	for _, it := range items(tb, db, db.EventsTable, id) {
@@ -519,14 +519,14 @@ func verdict(err error) string {
 }
 
 // outsider is another process: a provider of its own whose requests meet no rules.
-func outsider(tb testing.TB, db *dynactortest.DB, o dynactor.Options) *dynactor.Provider {
+func outsider(tb *testing.T, db *dynactortest.DB, o dynactor.Options) *dynactor.Provider {
 	tb.Helper()
 	client, _ := db.NewClient()
 	return openOn(tb, db, client, o)
 }
 
 // content is what an outsider reads of a stream.
-func content(tb testing.TB, db *dynactortest.DB, id string) []string {
+func content(tb *testing.T, db *dynactortest.DB, id string) []string {
 	tb.Helper()
 	got, err := replayed(tb.Context(), outsider(tb, db, dynactor.Options{}).Journal(), id, 1, 0)
 	if err != nil {

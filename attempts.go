@@ -70,7 +70,7 @@ func (k *call) begin(ctx context.Context) error {
 
 func (k *call) end() {
 	c := k.caller
-	k.ended = k.Context.Err()
+	k.ended = k.Err()
 	k.cancel()
 	c.mu.Lock()
 	defer c.mu.Unlock()

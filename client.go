@@ -250,6 +250,6 @@ func (c *caller) pause(ctx context.Context, d time.Duration) error {
 	case <-c.closing:
 		return ErrClosed
 	case <-ctx.Done():
-		return ctx.Err()
+		return ctx.Err() //nolint:wrapcheck // the caller tells what it waited for
 	}
 }

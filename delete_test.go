@@ -17,7 +17,7 @@ import (
 
 // later makes another provider on the same tables, in whose eyes all items are
 // old enough to be removed.
-func later(t testing.TB, db *dynactortest.DB) (*dynactor.Provider, *dynactortest.Faults) {
+func later(t *testing.T, db *dynactortest.DB) (*dynactor.Provider, *dynactortest.Faults) {
 	t.Helper()
 	client, faults := db.NewClient()
 	var c clock
@@ -26,7 +26,7 @@ func later(t testing.TB, db *dynactortest.DB) (*dynactor.Provider, *dynactortest
 }
 
 // checkNumbers compares what the events table holds of a stream.
-func checkNumbers(t testing.TB, db *dynactortest.DB, id string, want ...int64) {
+func checkNumbers(t *testing.T, db *dynactortest.DB, id string, want ...int64) {
 	t.Helper()
 	if diff := cmp.Diff(want, numbers(t, db, db.EventsTable, id)); diff != "" {
 		t.Errorf("items of %q (-want +got):\n%s", id, diff)
@@ -34,7 +34,7 @@ func checkNumbers(t testing.TB, db *dynactortest.DB, id string, want ...int64) {
 }
 
 // checkMark compares the stream's own item: the mark, and where the state is empty.
-func checkMark(t testing.TB, db *dynactortest.DB, id, del, reset string) {
+func checkMark(t *testing.T, db *dynactortest.DB, id, del, reset string) {
 	t.Helper()
 	got := map[string]string{"del": "", "reset": ""}
 	if list := items(t, db, db.EventsTable, id); len(list) > 0 {
@@ -49,7 +49,7 @@ func checkMark(t testing.TB, db *dynactortest.DB, id, del, reset string) {
 	}
 }
 
-func deleteTo(t testing.TB, j *dynactor.Journal, id string, seq int64) {
+func deleteTo(t *testing.T, j *dynactor.Journal, id string, seq int64) {
 	t.Helper()
 	if err := j.DeleteTo(t.Context(), id, seq); err != nil {
 		t.Fatal(err)

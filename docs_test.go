@@ -505,7 +505,7 @@ func TestDocs_OpenTelemetry(t *testing.T) {
 	}
 }
 
-func readDoc(t testing.TB, name string) string {
+func readDoc(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(name)
 	if err != nil {
@@ -515,7 +515,7 @@ func readDoc(t testing.TB, name string) string {
 }
 
 // goFiles are the sources of the module by their names.
-func goFiles(t testing.TB) map[string]string {
+func goFiles(t *testing.T) map[string]string {
 	t.Helper()
 	files := map[string]string{}
 	if err := filepath.WalkDir(".", func(name string, _ fs.DirEntry, err error) error {
@@ -539,7 +539,7 @@ func codeBlocks(page, language string) []string {
 }
 
 // tableRows are the cells of the table whose head begins with these cells.
-func tableRows(t testing.TB, name string, head ...string) [][]string {
+func tableRows(t *testing.T, name string, head ...string) [][]string {
 	t.Helper()
 	_, rest, found := strings.Cut(readDoc(t, name), "\n| "+strings.Join(head, " | ")+" |")
 	if !found {

@@ -74,7 +74,7 @@ type outcome struct {
 }
 
 // watch replays to the end. It fails the test when an error is not the last thing, or comes with an event.
-func watch(ctx context.Context, t testing.TB, j *dynactor.Journal, id string, from, to int64) (got outcome, err error) {
+func watch(ctx context.Context, t *testing.T, j *dynactor.Journal, id string, from, to int64) (got outcome, err error) {
 	t.Helper()
 	for e, e2 := range j.Replay(ctx, id, from, to) {
 		if err != nil {
@@ -106,7 +106,7 @@ func watch(ctx context.Context, t testing.TB, j *dynactor.Journal, id string, fr
 }
 
 // wants compares how a replay went, and looks for a text in the error's.
-func (o outcome) wants(t testing.TB, err error, want outcome, says string) {
+func (o outcome) wants(t *testing.T, err error, want outcome, says string) {
 	t.Helper()
 	same := cmp.Comparer(func(a, b error) bool { return a == b }) //nolint:errorlint // both are sentinels
 	if diff := cmp.Diff(want, o, same); diff != "" {

@@ -15,7 +15,7 @@ import (
 )
 
 // items reads what a table holds under an id, past the library and the fault layer.
-func items(t testing.TB, db *dynactortest.DB, table, id string) []map[string]types.AttributeValue {
+func items(t *testing.T, db *dynactortest.DB, table, id string) []map[string]types.AttributeValue {
 	t.Helper()
 	client, _ := db.NewClient()
 	pages := dynamodb.NewQueryPaginator(client, &dynamodb.QueryInput{
@@ -34,7 +34,7 @@ func items(t testing.TB, db *dynactortest.DB, table, id string) []map[string]typ
 }
 
 // numbers are the sort keys of what a table holds under an id; nil for nothing.
-func numbers(t testing.TB, db *dynactortest.DB, table, id string) []int64 {
+func numbers(t *testing.T, db *dynactortest.DB, table, id string) []int64 {
 	t.Helper()
 	var list []int64
 	for _, it := range items(t, db, table, id) {
@@ -58,7 +58,7 @@ func upTo(lo, hi int64) []int64 {
 }
 
 // put writes an item as it is, past the library and the fault layer.
-func put(t testing.TB, db *dynactortest.DB, table string, it map[string]types.AttributeValue) {
+func put(t *testing.T, db *dynactortest.DB, table string, it map[string]types.AttributeValue) {
 	t.Helper()
 	client, _ := db.NewClient()
 	if _, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &table, Item: it}); err != nil {
@@ -67,7 +67,7 @@ func put(t testing.TB, db *dynactortest.DB, table string, it map[string]types.At
 }
 
 // remove deletes items as they are, past the library and the fault layer.
-func remove(t testing.TB, db *dynactortest.DB, table, id string, seqs ...int64) {
+func remove(t *testing.T, db *dynactortest.DB, table, id string, seqs ...int64) {
 	t.Helper()
 	client, _ := db.NewClient()
 	for _, seq := range seqs {
@@ -86,7 +86,7 @@ func keyOf(id string, seq int64) map[string]types.AttributeValue {
 }
 
 // eventOf is an event's item as the library would store it.
-func eventOf(t testing.TB, id string, seq int64, m proto.Message) map[string]types.AttributeValue {
+func eventOf(t *testing.T, id string, seq int64, m proto.Message) map[string]types.AttributeValue {
 	t.Helper()
 	data, err := proto.Marshal(m)
 	if err != nil {
@@ -110,7 +110,7 @@ func sized(lo, hi, size int) []proto.Message {
 }
 
 // fillSized appends events "1" to "n" of a size, so many in one append.
-func fillSized(t testing.TB, j *dynactor.Journal, id string, n, size, group int) {
+func fillSized(t *testing.T, j *dynactor.Journal, id string, n, size, group int) {
 	t.Helper()
 	for head := 0; head < n; head += group {
 		list := sized(head+1, min(head+group, n), size)

@@ -98,7 +98,7 @@ func (j *Journal) Replay(ctx context.Context, id string, from, to int64) iter.Se
 		seq := int64(noSeq)
 		err := j.replay(ctx, id, from, to, func(r record) error {
 			if err := ctx.Err(); err != nil {
-				return err // not only between pages
+				return err //nolint:wrapcheck // fail does; looked at here too, not only between pages
 			}
 			seq = r.seq
 			e, err := j.event(id, r)

@@ -22,7 +22,7 @@ import (
 )
 
 // five appends the events "1" to "5", of which 4 and 5 are one append.
-func five(t testing.TB, j *dynactor.Journal, id string) {
+func five(t *testing.T, j *dynactor.Journal, id string) {
 	t.Helper()
 	for head, list := range [][]proto.Message{numbered(1, 1), numbered(2, 2), numbered(3, 3), numbered(4, 5)} {
 		if _, err := j.Append(t.Context(), id, int64(head), list...); err != nil {
@@ -32,7 +32,7 @@ func five(t testing.TB, j *dynactor.Journal, id string) {
 }
 
 // checkReplay compares a replay from a number to another with the texts "lo" to "hi".
-func checkReplay(t testing.TB, j *dynactor.Journal, id string, from, to int64, lo, hi int) {
+func checkReplay(t *testing.T, j *dynactor.Journal, id string, from, to int64, lo, hi int) {
 	t.Helper()
 	got, err := replayed(t.Context(), j, id, from, to)
 	if err != nil {
@@ -47,7 +47,7 @@ func checkReplay(t testing.TB, j *dynactor.Journal, id string, from, to int64, l
 }
 
 // checkHead compares the head of a stream.
-func checkHead(t testing.TB, j *dynactor.Journal, id string, want int64) {
+func checkHead(t *testing.T, j *dynactor.Journal, id string, want int64) {
 	t.Helper()
 	if head, err := j.Head(t.Context(), id); err != nil || head != want {
 		t.Errorf("head of %q: got %d, %v; want %d", id, head, err, want)

@@ -50,10 +50,21 @@ func (a *AttributeNames) fields() []struct {
 		name *string
 		def  string
 	}{
-		{&a.ID, "pid"}, {&a.Seq, "seq"}, {&a.Type, "type"}, {&a.Data, "data"},
-		{&a.Encoding, "enc"}, {&a.Timestamp, "ts"}, {&a.Operation, "op"}, {&a.Last, "last"},
-		{&a.Tags, "tags"}, {&a.Meta, "meta"}, {&a.Deleted, "del"}, {&a.Reset, "reset"},
-		{&a.Expires, "exp"}, {&a.Format, "fmt"}, {&a.Layout, "layout"},
+		{&a.ID, "pid"},
+		{&a.Seq, "seq"},
+		{&a.Type, "type"},
+		{&a.Data, "data"},
+		{&a.Encoding, "enc"},
+		{&a.Timestamp, "ts"},
+		{&a.Operation, "op"},
+		{&a.Last, "last"},
+		{&a.Tags, "tags"},
+		{&a.Meta, "meta"},
+		{&a.Deleted, "del"},
+		{&a.Reset, "reset"},
+		{&a.Expires, "exp"},
+		{&a.Format, "fmt"},
+		{&a.Layout, "layout"},
 	}
 }
 

@@ -24,7 +24,7 @@ const (
 	DefaultMaxConcurrentWrites = 256
 
 	// MinDeleteDelay is the shortest DeleteDelay. AWS refuses a request whose
-	// signature is 15 minutes old, and a put must land within a quarter of the delay.
+	// signature is some minutes old, and a put must land within a quarter of the delay.
 	// https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv.html
 	MinDeleteDelay = time.Hour
 )
@@ -178,8 +178,10 @@ func (o Options) problems() []error {
 		field string
 		value time.Duration
 	}{
-		{"TableTimeout", o.TableTimeout}, {"ReadTimeout", o.ReadTimeout},
-		{"WriteTimeout", o.WriteTimeout}, {"RecoveryTimeout", o.RecoveryTimeout},
+		{"TableTimeout", o.TableTimeout},
+		{"ReadTimeout", o.ReadTimeout},
+		{"WriteTimeout", o.WriteTimeout},
+		{"RecoveryTimeout", o.RecoveryTimeout},
 	} {
 		bad(d.value < 0, "%s %s is negative", d.field, d.value)
 	}

@@ -49,7 +49,7 @@ func New(client Client, o Options) (*Provider, error) {
 		errs = append(errs, errors.New("client is nil"))
 	}
 	if o.Region != "" || o.Endpoint != "" {
-		errs = append(errs, errors.New("Region and Endpoint are for Open; a client given to New has its own"))
+		errs = append(errs, errors.New("options Region and Endpoint are for Open; a client given to New has its own"))
 	}
 	if err := invalidOptions("new provider", errs); err != nil {
 		return nil, err

@@ -23,7 +23,7 @@ func (s *session) afterSave(ctx context.Context, st *stream, saved int64) error 
 	st.kept = sorted(st.kept, saved)
 	if n := len(st.kept) - keep; keep > 0 && n > 0 {
 		if err := s.p.snapshots.Delete(ctx, st.id, st.kept[:n]...); err != nil {
-			return err
+			return err //nolint:wrapcheck // a store's errors are *Error
 		}
 		st.kept = slices.Clone(st.kept[n:])
 	}
@@ -42,7 +42,7 @@ func (s *session) listKept(ctx context.Context, st *stream) error {
 	}
 	seqs, err := s.p.snapshots.List(ctx, st.id)
 	if err != nil {
-		return err
+		return err //nolint:wrapcheck // a store's errors are *Error
 	}
 	st.kept, st.listed = seqs, true
 	return nil
@@ -82,7 +82,7 @@ func (s *session) deleteSnapshots(ctx context.Context, st *stream, upTo int64) e
 		return fmt.Errorf("%w: events up to number %d are deleted, and no snapshot would be left", ErrNoSnapshot, m.del)
 	}
 	if err := s.p.snapshots.Delete(ctx, st.id, seqs[:drop]...); err != nil {
-		return err
+		return err //nolint:wrapcheck // a store's errors are *Error
 	}
 	st.kept, st.listed = slices.Clone(seqs[drop:]), true
 	return nil
@@ -127,7 +127,7 @@ func (s *session) usable(ctx context.Context, st *stream) (mark, []int64, error)
 	}
 	seqs, err := s.p.snapshots.List(ctx, st.id)
 	if err != nil {
-		return mark{}, nil, err
+		return mark{}, nil, err //nolint:wrapcheck // a store's errors are *Error
 	}
 	return m, seqs, nil
 }

@@ -17,14 +17,14 @@ import (
 
 // incarnation is an actor that counts: its state is the texts of all its events.
 type incarnation struct {
-	t     testing.TB
+	t     *testing.T
 	s     persistence.ProviderState
 	state []string
 	index int
 }
 
 // start recovers the actor "a". The state must be that of events "1" to "n".
-func start(t testing.TB, p *dynactor.Provider, n int) *incarnation {
+func start(t *testing.T, p *dynactor.Provider, n int) *incarnation {
 	t.Helper()
 	a := &incarnation{t: t, s: p.GetState()}
 	a.s.Restart()
@@ -70,7 +70,7 @@ func ops(f *dynactortest.Faults) []string {
 }
 
 // failures reads how many failures were counted, by operation.
-func failures(t testing.TB, reader metric.Reader) map[string]int64 {
+func failures(t *testing.T, reader metric.Reader) map[string]int64 {
 	t.Helper()
 	var all metricdata.ResourceMetrics
 	if err := reader.Collect(t.Context(), &all); err != nil {
@@ -197,7 +197,7 @@ func TestPrune_KeepsSnapshots(t *testing.T) {
 }
 
 // checkNewest compares the number of the newest snapshot of "a".
-func checkNewest(t testing.TB, p *dynactor.Provider, want int64) {
+func checkNewest(t *testing.T, p *dynactor.Provider, want int64) {
 	t.Helper()
 	if snap, found, err := p.Snapshots().Latest(t.Context(), "a"); !found || err != nil || snap.Seq != want {
 		t.Errorf("newest snapshot: %d, %t, %v; want %d", snap.Seq, found, err, want)

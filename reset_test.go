@@ -15,7 +15,7 @@ import (
 // checkRecovery compares what a fresh incarnation is rebuilt from: the state in
 // the place of a snapshot ("reset" stands for *Reset, "" for none), its index,
 // and the events "lo" to "hi".
-func checkRecovery(t testing.TB, p *dynactor.Provider, id, state string, index, lo, hi int) {
+func checkRecovery(t *testing.T, p *dynactor.Provider, id, state string, index, lo, hi int) {
 	t.Helper()
 	s := p.GetState()
 	s.Restart()
@@ -45,7 +45,7 @@ func checkRecovery(t testing.TB, p *dynactor.Provider, id, state string, index, 
 }
 
 // checkRefused wants the recovery of an actor to fail, with no event delivered.
-func checkRefused(t testing.TB, p *dynactor.Provider, id string, want error) {
+func checkRefused(t *testing.T, p *dynactor.Provider, id string, want error) {
 	t.Helper()
 	s, delivered := p.GetState(), 0
 	err := caught(func() {
@@ -58,7 +58,7 @@ func checkRefused(t testing.TB, p *dynactor.Provider, id string, want error) {
 	}
 }
 
-func save(t testing.TB, p *dynactor.Provider, id string, seqs ...int64) {
+func save(t *testing.T, p *dynactor.Provider, id string, seqs ...int64) {
 	t.Helper()
 	for _, seq := range seqs {
 		if err := p.Snapshots().Save(t.Context(), id, seq, text(fmt.Sprintf("s-%d", seq))); err != nil {
@@ -67,7 +67,7 @@ func save(t testing.TB, p *dynactor.Provider, id string, seqs ...int64) {
 	}
 }
 
-func deleteAll(t testing.TB, j *dynactor.Journal, id string) {
+func deleteAll(t *testing.T, j *dynactor.Journal, id string) {
 	t.Helper()
 	if err := j.DeleteAll(t.Context(), id); err != nil {
 		t.Fatal(err)

@@ -129,9 +129,7 @@ func (t *tables) verifyTable(ctx context.Context, name string) ([]error, error) 
 		return []error{fmt.Errorf("table %q does not exist", name)}, nil
 	}
 	problems := t.shape(d)
-	switch d.TableStatus {
-	case types.TableStatusActive, types.TableStatusUpdating, "":
-	default:
+	if !usable(d.TableStatus) {
 		return append(problems, fmt.Errorf("table %q is %s", name, d.TableStatus)), nil
 	}
 	if len(problems) == 0 { // with another key there is no such item

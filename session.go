@@ -232,11 +232,11 @@ func (s *session) PersistSnapshot(name string, index int, snapshot proto.Message
 		err = s.save(ctx, st, int64(index), snapshot)
 	}
 	if err != nil {
-		s.report(ctx, "save snapshot", name, int64(index)+1, err)
+		_ = s.report(ctx, "save snapshot", name, int64(index)+1, err)
 		return
 	}
 	if err := s.afterSave(ctx, st, int64(index)); err != nil {
-		s.report(ctx, "prune", name, int64(index)+1, err)
+		_ = s.report(ctx, "prune", name, int64(index)+1, err)
 	}
 }
 
@@ -252,7 +252,7 @@ func (s *session) save(ctx context.Context, st *stream, covers int64, snapshot p
 	if covers > st.at.head {
 		return fmt.Errorf("%w: it covers %d events, the head is %d", ErrAhead, covers, st.at.head)
 	}
-	return s.p.snapshots.Save(ctx, st.id, covers, snapshot)
+	return s.p.snapshots.Save(ctx, st.id, covers, snapshot) //nolint:wrapcheck // a store's errors are *Error
 }
 
 // DeleteSnapshots deletes the snapshots that cover at most index events. While
@@ -288,7 +288,7 @@ func (s *session) enter(name string) (*stream, error) {
 	}
 	if !s.p.o.StableID(name) {
 		return nil, fmt.Errorf("%w: the framework generates such names anew at every start; "+
-			"spawn the actor with a name of its own (SpawnNamed), and a virtual actor with clustered.Using", ErrUnstableID)
+			"spawn the actor with a name of its own, with SpawnNamed", ErrUnstableID)
 	}
 	st := &stream{id: name}
 	s.streams[name] = st

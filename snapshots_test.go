@@ -24,7 +24,7 @@ import (
 )
 
 // checkSnapshots compares the numbers of the snapshots that the store lists.
-func checkSnapshots(t testing.TB, s dynactor.SnapshotStore, id string, want ...int64) {
+func checkSnapshots(t *testing.T, s dynactor.SnapshotStore, id string, want ...int64) {
 	t.Helper()
 	got, err := s.List(t.Context(), id)
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
@@ -34,7 +34,7 @@ func checkSnapshots(t testing.TB, s dynactor.SnapshotStore, id string, want ...i
 
 // checkLatest compares the newest snapshot that covers at most seq events with
 // the one at want, which save has made; 0 for none.
-func checkLatest(t testing.TB, s dynactor.SnapshotStore, id string, seq, want int64) {
+func checkLatest(t *testing.T, s dynactor.SnapshotStore, id string, seq, want int64) {
 	t.Helper()
 	state := fmt.Sprintf("s-%d", want)
 	snap, found, err := s.AtOrBefore(t.Context(), id, seq)
@@ -320,7 +320,7 @@ func TestSnapshots_FailToLoad(t *testing.T) {
 }
 
 // spoil makes snapshots into what nobody can decode.
-func spoil(t testing.TB, db *dynactortest.DB, id string, seqs ...int64) {
+func spoil(t *testing.T, db *dynactortest.DB, id string, seqs ...int64) {
 	t.Helper()
 	for _, seq := range seqs {
 		it := eventOf(t, id, seq, text("x"))

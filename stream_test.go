@@ -145,7 +145,7 @@ func TestReplay_ReadsAheadWithinBounds(t *testing.T) {
 }
 
 // eventually waits until a condition holds.
-func eventually(t testing.TB, what string, holds func() bool) {
+func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -162,7 +162,7 @@ func eventually(t testing.TB, what string, holds func() bool) {
 
 // labelled runs f, and tells which goroutines that it has started, and that are
 // in this library, are left.
-func labelled(t testing.TB, f func(context.Context)) (left string) {
+func labelled(t *testing.T, f func(context.Context)) (left string) {
 	t.Helper()
 	labels := pprof.Labels("test", t.Name())
 	pprof.Do(t.Context(), labels, func(ctx context.Context) {

@@ -17,14 +17,14 @@ import (
 )
 
 // open makes a provider on a database of the test's own.
-func open(t testing.TB, o dynactor.Options) (*dynactor.Provider, *dynactortest.DB) {
+func open(t *testing.T, o dynactor.Options) (*dynactor.Provider, *dynactortest.DB) {
 	t.Helper()
 	db := dynactortest.New(t)
 	return openOn(t, db, db.Client, o), db
 }
 
 // openOn makes another provider on the same tables, as a second process would.
-func openOn(t testing.TB, db *dynactortest.DB, client dynactor.Client, o dynactor.Options) *dynactor.Provider {
+func openOn(t *testing.T, db *dynactortest.DB, client dynactor.Client, o dynactor.Options) *dynactor.Provider {
 	t.Helper()
 	o.EventsTable, o.SnapshotsTable = db.EventsTable, db.SnapshotsTable
 	if o.Logger == nil {
@@ -45,7 +45,7 @@ func openOn(t testing.TB, db *dynactortest.DB, client dynactor.Client, o dynacto
 }
 
 // ready makes the tables, so that a test sees only the requests that it makes itself.
-func ready(t testing.TB, p *dynactor.Provider, db *dynactortest.DB) {
+func ready(t *testing.T, p *dynactor.Provider, db *dynactortest.DB) {
 	t.Helper()
 	if err := p.EnsureTables(t.Context()); err != nil {
 		t.Fatal(err)
@@ -83,7 +83,7 @@ func texts(lo, hi int) []string {
 }
 
 // fill appends events with the texts "1" to "n" to an empty stream, up to 100 at a time.
-func fill(t testing.TB, j *dynactor.Journal, id string, n int) {
+func fill(t *testing.T, j *dynactor.Journal, id string, n int) {
 	t.Helper()
 	for head := 0; head < n; {
 		next := min(head+dynactor.MaxEvents, n)

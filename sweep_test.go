@@ -16,7 +16,7 @@ import (
 	"github.com/dynactor/dynactor/dynactortest"
 )
 
-func sweep(t testing.TB, j *dynactor.Journal, id string, want int) {
+func sweep(t *testing.T, j *dynactor.Journal, id string, want int) {
 	t.Helper()
 	if n, err := j.Sweep(t.Context(), id); err != nil || n != want {
 		t.Errorf("sweep of %q removed %d, %v; want %d", id, n, err, want)
@@ -60,7 +60,7 @@ func TestSweep_GoesByAge(t *testing.T) {
 }
 
 // batches are the numbers in the deletions of each BatchWriteItem.
-func batches(t testing.TB, f *dynactortest.Faults) [][]int64 {
+func batches(t *testing.T, f *dynactortest.Faults) [][]int64 {
 	t.Helper()
 	var list [][]int64
 	for _, r := range f.Requests() {
@@ -130,7 +130,7 @@ func values(object any) func(func(string) bool) {
 }
 
 // sweepable is a stream with 60 items that can be removed, and a provider that does.
-func sweepable(t testing.TB, o dynactor.Options) (*dynactor.Journal, *dynactortest.DB, *dynactortest.Faults) {
+func sweepable(t *testing.T, o dynactor.Options) (*dynactor.Journal, *dynactortest.DB, *dynactortest.Faults) {
 	t.Helper()
 	p, db := open(t, dynactor.Options{})
 	fill(t, p.Journal(), "a", 62)

@@ -185,19 +185,24 @@ func (t *tables) await(ctx context.Context, name string) (*types.TableDescriptio
 		if d == nil || err != nil {
 			return nil, err
 		}
-		switch d.TableStatus {
-		case types.TableStatusActive, types.TableStatusUpdating, "":
+		switch status := d.TableStatus; {
+		case usable(status):
 			return d, nil
-		case types.TableStatusCreating:
-			if err := t.caller.pause(ctx, backoff(n)); err != nil {
-				return nil, fmt.Errorf("%w: %w: table %q is still being created: %w", ErrSchema, errNotThere, name, err)
-			}
-		case types.TableStatusDeleting:
+		case status == types.TableStatusDeleting:
 			return nil, fmt.Errorf("%w: %w: table %q is being deleted", ErrSchema, errNotThere, name)
-		default:
-			return nil, fmt.Errorf("%w: table %q is %s", ErrSchema, name, d.TableStatus)
+		case status != types.TableStatusCreating:
+			return nil, fmt.Errorf("%w: table %q is %s", ErrSchema, name, status)
+		}
+		if err := t.caller.pause(ctx, backoff(n)); err != nil {
+			return nil, fmt.Errorf("%w: %w: table %q is still being created: %w", ErrSchema, errNotThere, name, err)
 		}
 	}
+}
+
+// usable tells whether a table can be read and written; one that could not be
+// described has no status.
+func usable(s types.TableStatus) bool {
+	return s == types.TableStatusActive || s == types.TableStatusUpdating || s == ""
 }
 
 // describe describes a table; nil says that it does not exist. Where that is not

@@ -29,23 +29,29 @@ type loop struct {
 	allocs []float64 // of each batch, per operation
 }
 
+// budget ends a case that has not made its operations by then.
+const budget = 4 * time.Second
+
 // measure runs both loops in turn, in small batches, A B B A and then B A A B,
-// so that whatever else the machine does meets both alike. Of the times of single
-// operations it takes the middle half, which leaves out what interrupted them.
+// so that whatever else the machine does meets both alike. Halfway it swaps their
+// places. It makes ops operations of each, fewer when that takes long.
 func measure(ctx context.Context, w *workload, ops, batch int) (ours, bare loop, err error) {
 	ours.op, bare.op = w.ours, w.bare
 	batch = min(batch, ops)
+	if err := warmUp(ctx, w, batch); err != nil {
+		return ours, bare, err
+	}
 	rounds := max(2, (ops+2*batch-1)/(2*batch))
-	for r := range rounds {
-		if w.swap != nil && r == rounds/2 {
+	start, swapped := time.Now(), w.swap == nil
+	for r := 0; r < rounds && (!swapped || r < 2 || time.Since(start) < budget); r++ {
+		if !swapped && (r >= rounds/2 || (r > 0 && time.Since(start) > budget/2)) {
 			if err := w.swap(ctx); err != nil {
 				return ours, bare, err
 			}
-		}
-		if r == 0 || (w.swap != nil && r == rounds/2) {
 			if err := warmUp(ctx, w, batch); err != nil {
 				return ours, bare, err
 			}
+			swapped = true
 		}
 		first, second := &ours, &bare
 		if r%2 == 1 {
@@ -87,7 +93,7 @@ func (l *loop) run(ctx context.Context, n int) error {
 	return nil
 }
 
-// middle is the mean of the middle half.
+// middle is the mean of the middle half, which leaves out what was interrupted.
 func middle(values []float64) float64 {
 	values = slices.Sorted(slices.Values(values))
 	quarter := len(values) / 4

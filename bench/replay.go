@@ -9,19 +9,18 @@ import (
 	"github.com/dynactor/dynactor"
 )
 
-// stored is the length of the history on the server.
-const stored = 5000
-
 // replaying is a whole history from its first event.
-func replaying(ctx context.Context, l *lab) (*workload, error) {
-	r, err := newReplays(ctx, l, stored)
-	if err != nil {
-		return nil, err
+func replaying(length int) func(context.Context, *lab) (*workload, error) {
+	return func(ctx context.Context, l *lab) (*workload, error) {
+		r, err := newReplays(ctx, l, length)
+		if err != nil {
+			return nil, err
+		}
+		if err := l.fill(ctx, r.store.events, int64(length), hundreds); err != nil {
+			return nil, err
+		}
+		return r.workload()
 	}
-	if err := l.fill(ctx, r.store.events, stored, hundreds); err != nil {
-		return nil, err
-	}
-	return r.workload()
 }
 
 // replayingShelf is a long one from memory.

@@ -32,7 +32,7 @@ var scenarios = []scenario{
 	{name: "snapshot-save", ops: 600, batch: 10, prepare: saving},
 	{name: "recover", ops: 200, batch: 5, prepare: recovering},
 	{name: "recover-5ms", ops: 100, batch: 5, via: far, prepare: recovering},
-	{name: "replay", ops: 12, batch: 1, prepare: replaying},
+	{name: "replay", ops: 12, batch: 1, prepare: replaying(5000)},
 	{name: "replay-5ms", ops: 8, batch: 1, via: toShelf(shelved, 5*time.Millisecond), prepare: replayingShelf(shelved)},
 	{name: "replay-50ms", ops: 4, batch: 1, via: toShelf(shelved, 50*time.Millisecond), prepare: replayingShelf(shelved)},
 }

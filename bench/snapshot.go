@@ -25,7 +25,7 @@ func saving(ctx context.Context, l *lab) (*workload, error) {
 	const keep = dynactor.DefaultKeepSnapshots
 	v := &saves{l: l, session: s.GetState(), store: s, table: yardstick.snapshots}
 	// The session must know as many events as snapshots are saved: one after each.
-	length := int64(2*l.ops + 1000)
+	length := int64(l.ops + 200)
 	if err := l.fill(ctx, s.events, length, deposit); err != nil {
 		return nil, err
 	}
