@@ -416,17 +416,17 @@ func TestAppendCancellationReasons(t *testing.T) {
 }
 
 // tableTexts are the texts of the events that are stored, deleted or not.
-func tableTexts(tb *testing.T, db *dynactortest.DB, id string) []string {
-	tb.Helper()
+func tableTexts(t *testing.T, db *dynactortest.DB, id string) []string {
+	t.Helper()
 	var list []string
-	for _, it := range items(tb, db, db.EventsTable, id) {
+	for _, it := range items(t, db, db.EventsTable, id) {
 		data, ok := it["data"].(*types.AttributeValueMemberB)
 		if !ok {
 			continue // the mark
 		}
 		var m wrapperspb.StringValue
 		if err := proto.Unmarshal(data.Value, &m); err != nil {
-			tb.Fatal(err)
+			t.Fatal(err)
 		}
 		list = append(list, m.GetValue())
 	}
@@ -519,18 +519,18 @@ func verdict(err error) string {
 }
 
 // outsider is another process: a provider of its own whose requests meet no rules.
-func outsider(tb *testing.T, db *dynactortest.DB, o dynactor.Options) *dynactor.Provider {
-	tb.Helper()
+func outsider(t *testing.T, db *dynactortest.DB, o dynactor.Options) *dynactor.Provider {
+	t.Helper()
 	client, _ := db.NewClient()
-	return openOn(tb, db, client, o)
+	return openOn(t, db, client, o)
 }
 
 // content is what an outsider reads of a stream.
-func content(tb *testing.T, db *dynactortest.DB, id string) []string {
-	tb.Helper()
-	got, err := replayed(tb.Context(), outsider(tb, db, dynactor.Options{}).Journal(), id, 1, 0)
+func content(t *testing.T, db *dynactortest.DB, id string) []string {
+	t.Helper()
+	got, err := replayed(t.Context(), outsider(t, db, dynactor.Options{}).Journal(), id, 1, 0)
 	if err != nil {
-		tb.Fatal(err)
+		t.Fatal(err)
 	}
 	return got
 }

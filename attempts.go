@@ -125,7 +125,7 @@ func (wireStep) HandleDeserialize(ctx context.Context, in middleware.Deserialize
 	if response, ok := out.RawResponse.(*smithyhttp.Response); ok && err == nil {
 		err = checkBody(response)
 	}
-	return out, md, err //nolint:wrapcheck // a step passes errors on
+	return out, md, err
 }
 
 // attemptStep surrounds each attempt.
@@ -163,7 +163,7 @@ func (attemptStep) HandleFinalize(ctx context.Context, in middleware.FinalizeInp
 	if err != nil && k.onWire {
 		k.last = err
 	}
-	return out, md, err //nolint:wrapcheck // a step passes errors on
+	return out, md, err
 }
 
 // admit decides whether an attempt may be sent, and takes a place in the gate.
@@ -172,7 +172,7 @@ func (k *call) admit(ctx context.Context) error {
 		return err
 	}
 	if k.before != nil {
-		if err := k.before(k.Context); err != nil {
+		if err := k.before(k.Context); err != nil { //nolint:contextcheck // the look makes a request of its own, outside of this one
 			return &stopped{err}
 		}
 	}

@@ -44,5 +44,5 @@ func (b *checkedBody) Read(p []byte) (int, error) {
 	if err == io.EOF && b.sum != b.want {
 		err = errGarbled
 	}
-	return n, err //nolint:wrapcheck // io.EOF must stay itself
+	return n, err
 }

@@ -203,11 +203,11 @@ func send[In, Out any](ctx context.Context, k *call, do operation[In, Out], in *
 			return nil, &stopped{err}
 		}
 	}
-	out, err := do(k, in, k.caller.perCall...)
+	out, err := do(k, in, k.caller.perCall...) //nolint:contextcheck // k is the context, made from ctx
 	if !k.staged {
 		k.judgeWhole(err)
 	}
-	return out, err //nolint:wrapcheck // explain does, once it is known what the error means
+	return out, err
 }
 
 // close refuses new calls, waits for those in flight, and cancels them when ctx ends.

@@ -38,7 +38,6 @@ func TestRun_CountsAtTheWire(t *testing.T) {
 		"journal-append":  {"3", "20", "2"},
 		"snapshot-save":   {"2", "", "0"},
 		"recover":         {"3", "0", ""},
-		"replay":          {"", "0", ""},
 	}
 	got := map[string][3]string{}
 	lines := strings.Split(strings.TrimSuffix(out, "\n"), "\n")
