@@ -42,7 +42,8 @@ type SnapshotStore interface {
 	// Delete removes the snapshots with these numbers. Those that do not exist are
 	// no error.
 	Delete(ctx context.Context, id string, seqs ...int64) error
-	// DeleteTo removes all snapshots that cover at most seq events. It trusts its
+	// DeleteTo removes all snapshots that cover at most seq events, expired ones
+	// too, so that with math.MaxInt64 none is left. It trusts its
 	// caller that recovery does not need them.
 	DeleteTo(ctx context.Context, id string, seq int64) error
 }
@@ -173,11 +174,12 @@ func (s *dynamoSnapshots) decode(id string, it item) (snap Snapshot, expired boo
 }
 
 func (s *dynamoSnapshots) List(ctx context.Context, id string) ([]int64, error) {
-	seqs, err := s.list(ctx, id, math.MaxInt64)
+	seqs, err := s.list(ctx, id, math.MaxInt64, false)
 	return seqs, fail("list snapshots", id, noSeq, err)
 }
 
-func (s *dynamoSnapshots) list(ctx context.Context, id string, hi int64) ([]int64, error) {
+// list returns the numbers up to hi, with or without those that have expired.
+func (s *dynamoSnapshots) list(ctx context.Context, id string, hi int64, expiredToo bool) ([]int64, error) {
 	if err := checkID(id); err != nil {
 		return nil, err
 	}
@@ -203,7 +205,7 @@ func (s *dynamoSnapshots) list(ctx context.Context, id string, hi int64) ([]int6
 			if f.err != nil {
 				return nil, f.err
 			}
-			if !expired {
+			if !expired || expiredToo {
 				seqs = append(seqs, seq)
 			}
 		}
@@ -242,7 +244,7 @@ func (s *dynamoSnapshots) DeleteTo(ctx context.Context, id string, seq int64) er
 	if err := checkID(id); err != nil || seq < 1 {
 		return fail("delete snapshots", id, noSeq, err)
 	}
-	seqs, err := s.list(ctx, id, seq)
+	seqs, err := s.list(ctx, id, seq, true)
 	if err != nil {
 		return fail("delete snapshots", id, noSeq, err)
 	}

@@ -381,4 +381,10 @@ func TestSnapshots_Expire(t *testing.T) {
 	if list := items(t, db, db.SnapshotsTable, "a"); list[4]["exp"] != nil {
 		t.Errorf("F04: without SnapshotTTL it expires at %v", list[4]["exp"])
 	}
+	if err := s.DeleteTo(t.Context(), "a", math.MaxInt64); err != nil {
+		t.Fatal(err)
+	}
+	if got := numbers(t, db, db.SnapshotsTable, "a"); len(got) > 0 {
+		t.Errorf("expired ones that nobody sees are left after a deletion of all: %v", got)
+	}
 }

@@ -265,6 +265,25 @@ func TestTables_TimeLimits(t *testing.T) {
 		})
 	})
 
+	t.Run("creation that never ends, until the provider closes", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			p, start := openScripted(t, &scripted{describe: creating}, dynactor.Options{}), time.Now()
+			done := make(chan error, 1)
+			go func() { done <- p.EnsureTables(t.Context()) }()
+			time.Sleep(30 * time.Second) // of the bubble
+			if err := p.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+			if err := <-done; !errors.Is(err, dynactor.ErrClosed) {
+				t.Errorf("got %v, want ErrClosed", err)
+			}
+			if got := time.Since(start); got != 30*time.Second {
+				t.Errorf("it took %s more to end the wait", got-30*time.Second)
+			}
+		})
+	})
+
 	t.Run("a new table that is not visible yet is not asked for in a hurry", func(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
