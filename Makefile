@@ -12,7 +12,7 @@ API    := . ./dynactortest
 # How many interleavings of two writers are tried by each of two tests at a time.
 SCHEDULES ?= 10000
 
-GOTEST := go test -race -shuffle=on -count=1 -timeout 20m
+GOTEST := go test -race -shuffle=on -count=1 -p 1 -timeout 20m
 IMAGE  := $(or $(DYNACTOR_TEST_IMAGE),$(shell sed -n 's/^const defaultImage = "\(.*\)"$$/\1/p' dynactortest/container.go))
 
 .PHONY: help demo demo-check test lint fmt api proto bench

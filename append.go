@@ -30,6 +30,7 @@ type appending struct {
 	op    string
 	first int64
 	items []item
+	made  time.Time // wall clock, the time stamp of the items
 	at    position
 }
 
@@ -40,7 +41,8 @@ func (j *Journal) newAppend(id string, at position, events []Event) (*appending,
 		return nil, fmt.Errorf("%w: no events to append", ErrInvalid)
 	}
 	a := &appending{j: j, id: id, op: newOperation(), first: at.head + 1, at: at}
-	ts := j.o.wall().UnixMilli()
+	a.made = j.o.wall()
+	ts := a.made.UnixMilli()
 	last := at.head + int64(len(events))
 	a.items = make([]item, len(events))
 	for i, e := range events {
@@ -69,10 +71,11 @@ func newOperation() string {
 // matches ErrConflict, ErrOutcomeUnknown, or is a failure that stored nothing.
 func (a *appending) write(ctx context.Context) (position, error) {
 	c := a.j.caller
+	a.stamp()
 	k := &call{caller: c, gate: c.writes[a.j.layout.events], limit: c.writeTimeout, before: a.fence}
 	err := a.send(ctx, k)
 	outcome, found := a.outcome(ctx, k, err)
-	if outcome == nil || found {
+	if outcome == nil || (found && k.attempts > 0) { // what was never sent is not stored
 		if err := a.lookBack(ctx); err != nil {
 			return a.at, err
 		}
@@ -85,6 +88,19 @@ func (a *appending) write(ctx context.Context) (position, error) {
 		at.proven = a.at.proven
 	}
 	return at, nil
+}
+
+// stamp renews the time stamps when time has passed since the items were made: a
+// put must land soon after its time stamp.
+func (a *appending) stamp() {
+	now := a.j.o.wall()
+	if now.Sub(a.made) < time.Second {
+		return
+	}
+	a.made = now
+	for _, it := range a.items {
+		it[a.j.layout.attr.Timestamp] = number(now.UnixMilli())
+	}
 }
 
 // send makes the one request.

@@ -3,6 +3,7 @@ package dynactor_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
@@ -266,6 +267,9 @@ func TestAppend(t *testing.T) {
 		for _, r := range db.Faults.Requests() {
 			if r.Op != "TransactWriteItems" {
 				continue
+			}
+			if op := fmt.Sprintf(`"op":{"S":%q}`, r.Token()); strings.Count(string(r.Body), op) != 2 {
+				t.Errorf("token %q is not the operation id of both items: %s", r.Token(), r.Body)
 			}
 			if before, seen := content[r.Token()]; seen && before != string(r.Body) {
 				t.Errorf("token %s was sent with\n%s\nand with\n%s", r.Token(), before, r.Body)
@@ -560,15 +564,4 @@ func codes(err error) []string {
 		}
 	}
 	return list
-}
-
-// answered counts the requests for an operation that have been answered.
-func answered(db *dynactortest.DB, op string) int {
-	n := 0
-	for _, r := range db.Faults.Requests() {
-		if r.Op == op && !r.End.IsZero() {
-			n++
-		}
-	}
-	return n
 }

@@ -144,8 +144,10 @@ func (attemptStep) HandleFinalize(ctx context.Context, in middleware.FinalizeInp
 	attempt, cancel := context.WithTimeout(ctx, k.limit/2)
 	k.onWire = false
 	sent := k.caller.now()
-	out, md, err = next.HandleFinalize(attempt, in)
-	<-k.gate
+	func() {
+		defer func() { <-k.gate }() // also when something of the user's panics
+		out, md, err = next.HandleFinalize(attempt, in)
+	}()
 	if err != nil && attempt.Err() != nil && ctx.Err() == nil {
 		// The SDK would take the end of the attempt for the caller's wish.
 		err = &attemptTimeout{after: k.limit / 2, text: err.Error()}

@@ -12,14 +12,15 @@ import (
 )
 
 // errGarbled says that an answer is not what the server sent.
-var errGarbled = errors.New("answer does not fit its checksum")
+var errGarbled = errors.New("answer is empty or does not fit its checksum")
 
-// checkBody makes reading an answer fail when it does not fit the checksum that
-// DynamoDB sends along. The SDK's own check only logs a difference, also when the
+// checkBody makes reading an answer fail when it is empty, which the SDK would
+// take for a success, or does not fit the checksum that DynamoDB sends along. The SDK's own check only logs a difference, also when the
 // server has sent no checksum.
 func checkBody(response *smithyhttp.Response) error {
 	header := response.Header.Get("X-Amz-Crc32")
 	if header == "" {
+		response.Body = &checkedBody{ReadCloser: response.Body, unknown: true}
 		return nil
 	}
 	want, err := strconv.ParseUint(header, 10, 32)
@@ -36,12 +37,15 @@ type checkedBody struct {
 	io.ReadCloser
 
 	want, sum uint32
+	unknown   bool // the server sent no checksum
+	some      bool // it is not empty, which no answer of DynamoDB is
 }
 
 func (b *checkedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	b.sum = crc32.Update(b.sum, crc32.IEEETable, p[:n])
-	if err == io.EOF && b.sum != b.want {
+	b.some = b.some || n > 0
+	if err == io.EOF && (!b.some || (!b.unknown && b.sum != b.want)) {
 		err = errGarbled
 	}
 	return n, err

@@ -128,7 +128,7 @@ func TestFence(t *testing.T) {
 				answered := func(_ string, body []byte) []byte { w.now.Advance(overHalf); moved(w, 0); return body }
 				while(w, "Query", 1, func() {}, dynactortest.EditAnswer(answered))
 			},
-			wire: []string{"head", "head", "mark", "mark"},
+			wire: []string{"head", "head", "mark"},
 		},
 		{
 			name: "before an attempt: the head cannot be read", verdict: "failure",
@@ -418,6 +418,18 @@ func TestFenceSessionProof(t *testing.T) {
 				}))
 			},
 			wire: []string{"head"}, // and WriteTimeout has passed on the wall clock
+		},
+		{
+			name: "the look of a session that did not recover took a step",
+			given: func(s persistence.ProviderState, db *dynactortest.DB, now *clock, queries func(int)) {
+				s.Restart()
+				db.Faults.Add(before("GetItem", func() {
+					queries(1)
+					now.Advance(step)
+				}))
+				db.Faults.Add(before("PutItem", func() { now.Advance(step) }))
+			},
+			wire: []string{"head", "put", "mark"},
 		},
 		{
 			name:  "a session that did not recover looks once",

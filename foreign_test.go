@@ -225,8 +225,8 @@ func TestForeign_Snapshots(t *testing.T) {
 		if e, ok := errors.AsType[*dynactor.Error](err); !ok || e.ID != id || e.Index != 2 {
 			t.Errorf("latest: got %v, want id and index", err)
 		}
-		if err := caught(func() { recovered(p.GetState(), id) }); !errors.Is(err, dynactor.ErrDecode) {
-			t.Errorf("recovery: got %v, want ErrDecode", err)
+		if err := caught(func() { recovered(p.GetState(), id) }); !errors.Is(err, dynactor.ErrDecode) || own(err) != 1 || err.Index != 2 {
+			t.Errorf("recovery: got %v, want ErrDecode of 2, wrapped once", err)
 		}
 		if name == "exp" {
 			if _, err := store.List(t.Context(), id); !errors.Is(err, dynactor.ErrDecode) {
@@ -266,7 +266,11 @@ func TestForeign_B07_AnActor(t *testing.T) {
 	t.Parallel()
 	p, db := open(t, dynactor.Options{})
 	ready(t, p, db)
-	fill(t, p.Journal(), "a", 5)
+	for head := range int64(5) { // one by one
+		if _, err := p.Journal().Append(t.Context(), "a", head, numbered(int(head+1), int(head+1))...); err != nil {
+			t.Fatal(err)
+		}
+	}
 	putItem(t, db, db.EventsTable, with(eventItem("a", "2"), "type", &types.AttributeValueMemberS{Value: "bank.v1.Unknown"}))
 	before := stream(t, db, "a")
 	db.Faults.Reset()

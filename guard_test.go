@@ -49,6 +49,14 @@ func TestGuard_DeletionsOfActors(t *testing.T) {
 		checkMark(t, db, "a", "9", "")
 		start(t, p, 12)
 	})
+	t.Run("a snapshot below the mark is no kept one", func(t *testing.T) {
+		t.Parallel()
+		a, p, db := ten(t, dynactor.Options{})
+		deleteTo(t, p.Journal(), "a", 7)
+		a.s.DeleteEvents("a", 8)
+		checkMark(t, db, "a", "9", "")
+		start(t, p, 10)
+	})
 	t.Run("events without a snapshot", func(t *testing.T) {
 		t.Parallel()
 		p, db := open(t, dynactor.Options{})

@@ -398,39 +398,69 @@ func TestNetworkG08DeadlineTellsTheCause(t *testing.T) {
 	}
 }
 
-// G09: connections are kept. A session makes one request at a time.
+// G09: connections are kept, for as many actors as write at a time.
 func TestNetworkG09ConnectionsOfManyActors(t *testing.T) {
 	t.Parallel()
 	const actors, events = 100, 5
 	db := dynactortest.New(t)
-	f := newFront(t, db.Endpoint)
-	p := wire(t, db, dynactor.Options{Endpoint: f.URL})
-	defer func() {
-		if err := p.Close(t.Context()); err != nil {
-			t.Error(err)
-		}
-	}()
-	if err := p.EnsureTables(t.Context()); err != nil {
+	ready(t, outsider(t, db, dynactor.Options{}), db)
+	to, err := url.Parse(db.Endpoint)
+	if err != nil {
 		t.Fatal(err)
 	}
-	for _, err := range atOnce(actors, func(i int) error {
-		id, s := fmt.Sprint("actor-", i), p.GetState()
-		if err := caught(func() {
-			s.GetEvents(id, 0, 0, func(any) {})
-			for n := range events {
-				s.PersistEvent(id, n, text("x"))
+	behind := &http.Transport{MaxIdleConnsPerHost: actors}
+	defer behind.CloseIdleConnections()
+	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) }, Transport: behind}
+	var mu sync.Mutex
+	writing, all := 0, make(chan struct{})
+	var made atomic.Int64
+	front := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.Header.Get("X-Amz-Target"), "PutItem") {
+			// Writes are answered when all actors are waiting for one.
+			mu.Lock()
+			writing++
+			mine := all
+			if writing == actors {
+				writing, all = 0, make(chan struct{})
+				close(mine)
 			}
-		}); err != nil {
-			return err
+			mu.Unlock()
+			select {
+			case <-mine:
+			case <-r.Context().Done():
+			}
 		}
-		return nil
-	}) {
-		if err != nil {
-			t.Error(err)
+		proxy.ServeHTTP(w, r)
+	}))
+	front.Config.ConnState = func(_ net.Conn, s http.ConnState) {
+		if s == http.StateNew {
+			made.Add(1)
 		}
 	}
-	// A look at the head is two requests at the same time.
-	if n := f.accepted(); n > 2*actors {
+	front.Start()
+	defer front.Close()
+	p := wire(t, db, dynactor.Options{Endpoint: front.URL, WriteTimeout: time.Minute})
+	sessions := make([]persistence.ProviderState, actors)
+	for i := range sessions {
+		sessions[i] = p.GetState()
+	}
+	for n := range events { // after each, all connections are idle
+		for _, err := range atOnce(actors, func(i int) error {
+			if err := caught(func() { sessions[i].PersistEvent(fmt.Sprint("actor-", i), n, text("x")) }); err != nil {
+				return err
+			}
+			return nil
+		}) {
+			if err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	if err := p.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	// A look at the head, before the first write, is two requests at the same time.
+	if n := made.Load(); n > 2*actors {
 		t.Errorf("%d connections for %d actors and %d requests", n, actors, actors*(2+events))
 	}
 }
@@ -633,11 +663,41 @@ func TestNetworkG16FreshSignature(t *testing.T) {
 	}
 }
 
+// A request whose host has no address has not left, whichever way the transport
+// says so.
+func TestNetworkNeverLeft(t *testing.T) {
+	t.Parallel()
+	cause := &net.DNSError{Err: "no such host", Name: "nowhere", IsNotFound: true}
+	for name, failure := range map[string]error{
+		"name": cause,
+		"dial": &net.OpError{Op: "dial", Net: "tcp", Err: cause},
+		"url":  &url.Error{Op: "Post", URL: "http://nowhere", Err: cause},
+	} {
+		for _, s := range shapes {
+			t.Run(name+"/"+s.name, func(t *testing.T) {
+				t.Parallel()
+				db := dynactortest.New(t)
+				ready(t, outsider(t, db, dynactor.Options{}), db)
+				client, _ := through(db, func(next dynamodb.HTTPClient, r *http.Request) (*http.Response, error) {
+					if strings.HasSuffix(r.Header.Get("X-Amz-Target"), s.op) {
+						return nil, failure
+					}
+					return next.Do(r)
+				})
+				_, err := openOn(t, db, client, dynactor.Options{}).Journal().Append(t.Context(), "a", 0, numbered(1, s.events)...)
+				if verdict(err) != "failure" || !errors.Is(err, cause) {
+					t.Errorf("told %v, want a failure for want of an address", err)
+				}
+			})
+		}
+	}
+}
+
 // plain is a client that is not the SDK's: it knows nothing of option functions.
 type plain struct {
 	dynactor.Client
 
-	put      func(*dynamodb.PutItemInput) error
+	put      func(context.Context, *dynamodb.PutItemInput) error
 	transact func(*dynamodb.TransactWriteItemsInput) error
 }
 
@@ -645,7 +705,7 @@ func (c plain) PutItem(ctx context.Context, in *dynamodb.PutItemInput, opts ...f
 	if !strings.HasPrefix(*in.TableName, "events") || c.put == nil {
 		return c.Client.PutItem(ctx, in, opts...)
 	}
-	return &dynamodb.PutItemOutput{}, c.put(in)
+	return &dynamodb.PutItemOutput{}, c.put(ctx, in)
 }
 
 func (c plain) TransactWriteItems(_ context.Context, in *dynamodb.TransactWriteItemsInput, _ ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error) {
@@ -708,9 +768,9 @@ func TestNetworkPlainClient(t *testing.T) {
 			t.Parallel()
 			db := dynactortest.New(t)
 			ready(t, outsider(t, db, dynactor.Options{}), db)
-			p := openOn(t, db, plain{Client: db.Client, put: func(in *dynamodb.PutItemInput) error {
+			p := openOn(t, db, plain{Client: db.Client, put: func(_ context.Context, in *dynamodb.PutItemInput) error {
 				if tt.store {
-					if _, err := db.Client.PutItem(t.Context(), in); err != nil {
+					if _, err := db.Client.PutItem(t.Context(), in); err != nil { //nolint:contextcheck // the context of the call goes on
 						t.Error(err)
 					}
 				}
@@ -724,6 +784,25 @@ func TestNetworkPlainClient(t *testing.T) {
 				t.Errorf("error does not match %q: %v", tt.is, err)
 			}
 		})
+	}
+}
+
+// A client's error need not tell that the caller's time was up.
+func TestNetworkPlainClientCancelled(t *testing.T) {
+	t.Parallel()
+	db := dynactortest.New(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	p := openOn(t, db, plain{Client: db.Client, put: func(inner context.Context, _ *dynamodb.PutItemInput) error {
+		cancel()
+		<-inner.Done()
+		return io.ErrClosedPipe
+	}}, dynactor.Options{})
+	ready(t, outsider(t, db, dynactor.Options{}), db)
+	_, err := p.Journal().Append(ctx, "a", 0, text("1"))
+	for _, target := range []error{dynactor.ErrOutcomeUnknown, context.Canceled, io.ErrClosedPipe} {
+		if !errors.Is(err, target) {
+			t.Errorf("error does not match %q: %v", target, err)
+		}
 	}
 }
 

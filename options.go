@@ -74,12 +74,13 @@ type Options struct {
 	// deleted. Each one passed over is logged and counted. By default it is an error.
 	SnapshotFallback bool
 	// SnapshotTTL lets snapshots expire so long after they were saved. Zero: they
-	// do not. It cannot go with DeleteEventsOnSnapshot, because a deleted history
+	// do not. A session saves one that stays where events of its stream are deleted. It cannot go with DeleteEventsOnSnapshot, because a deleted history
 	// needs its snapshot for ever.
 	SnapshotTTL time.Duration
 	// DeleteDelay is how old the item of a deleted event must be before it is
 	// removed from the table. Until then it guards its number against a writer that
-	// was asleep. The clocks of all writers must agree within a quarter of it. Zero:
+	// was asleep. It must be the same in every process that writes, prunes or sweeps,
+	// tools included: a shorter one elsewhere removes what this one still relies on. The clocks of all writers must agree within a quarter of it. Zero:
 	// DefaultDeleteDelay. Minimum: MinDeleteDelay, and eight times WriteTimeout.
 	DeleteDelay time.Duration
 

@@ -582,9 +582,9 @@ func TestOutcomeOfACutOffWrite(t *testing.T) {
 				t.Errorf("%d requests after the end", n)
 			}
 		})
-		t.Run("cancelled while it waits for a place/"+s.name, func(t *testing.T) {
+		t.Run("time is up while it waits for a place/"+s.name, func(t *testing.T) {
 			t.Parallel()
-			p, db := open(t, dynactor.Options{MaxConcurrentWrites: 1})
+			p, db := open(t, dynactor.Options{MaxConcurrentWrites: 1, WriteTimeout: time.Hour})
 			ready(t, p, db)
 			reached, release := make(chan struct{}), make(chan struct{})
 			db.Faults.Add(dynactortest.Rule{Op: s.op, Times: 1, Do: dynactortest.Hold(reached, release)})
@@ -594,11 +594,9 @@ func TestOutcomeOfACutOffWrite(t *testing.T) {
 				busy <- err
 			}()
 			<-reached
-			ctx, cancel := context.WithCancel(t.Context())
-			done := appending(ctx, p)
-			eventually(t, "the head to be read", func() bool { return answered(db, "Query") == 2 && answered(db, "GetItem") == 2 })
-			cancel()
-			check(t, db, <-done, "failure", false, context.Canceled)
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+			defer cancel()
+			check(t, db, <-appending(ctx, p), "failure", false, context.DeadlineExceeded)
 			if n := attempts(db, s.op); n != 1 {
 				t.Errorf("%d writes were sent, want only the first", n)
 			}

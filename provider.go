@@ -29,7 +29,7 @@ type Provider struct {
 	caller    *caller
 	tables    *tables
 	journal   *Journal
-	snapshots SnapshotStore
+	snapshots *dynamoSnapshots
 	obs       *observer
 	owned     *http.Transport // connections of a client made by Open
 }

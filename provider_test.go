@@ -16,6 +16,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
@@ -45,7 +46,6 @@ type front struct {
 	mu          sync.Mutex
 	credentials []string
 	conns       map[net.Conn]bool
-	made        int // connections so far
 	closed      *sync.Cond
 	behind      *http.Transport
 }
@@ -73,7 +73,6 @@ func newFront(t *testing.T, target string) *front {
 		switch s { //nolint:exhaustive // only the ends
 		case http.StateNew:
 			f.conns[c] = true
-			f.made++
 		case http.StateClosed:
 			delete(f.conns, c)
 			f.closed.Broadcast()
@@ -87,13 +86,6 @@ func newFront(t *testing.T, target string) *front {
 func (f *front) stop() {
 	f.Close()
 	f.behind.CloseIdleConnections()
-}
-
-// accepted is how many connections were made.
-func (f *front) accepted() int {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.made
 }
 
 // seen are the credentials seen, each once.
@@ -247,9 +239,9 @@ func TestProvider_SecretsStayOutOfErrors(t *testing.T) {
 func TestProvider_OpenFollowsNoRedirect(t *testing.T) {
 	t.Parallel()
 	elsewhere := newFront(t, "http://127.0.0.1:1")
-	server := httptest.NewServer(http.RedirectHandler(elsewhere.URL, http.StatusTemporaryRedirect))
+	server := httptest.NewServer(http.RedirectHandler(elsewhere.URL, http.StatusFound))
 	t.Cleanup(server.Close)
-	p, err := dynactor.Open(t.Context(), dynactor.Options{Endpoint: server.URL})
+	p, err := dynactor.Open(t.Context(), dynactor.Options{Endpoint: server.URL, ReadTimeout: time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,7 +23,7 @@ func (s *session) afterSave(ctx context.Context, st *stream, saved int64) error 
 	st.kept = sorted(st.kept, saved)
 	if n := len(st.kept) - keep; keep > 0 && n > 0 {
 		if err := s.p.snapshots.Delete(ctx, st.id, st.kept[:n]...); err != nil {
-			return err //nolint:wrapcheck // a store's errors are *Error
+			return err
 		}
 		st.kept = slices.Clone(st.kept[n:])
 	}
@@ -42,7 +42,7 @@ func (s *session) listKept(ctx context.Context, st *stream) error {
 	}
 	seqs, err := s.p.snapshots.List(ctx, st.id)
 	if err != nil {
-		return err //nolint:wrapcheck // a store's errors are *Error
+		return err
 	}
 	st.kept, st.listed = seqs, true
 	return nil
@@ -72,17 +72,20 @@ func (s *session) deleteSnapshots(ctx context.Context, st *stream, upTo int64) e
 	if upTo < 1 {
 		return nil
 	}
-	m, seqs, err := s.usable(ctx, st)
+	m, seqs, lasting, err := s.usable(ctx, st)
 	if err != nil {
 		return err
 	}
-	drop, _ := slices.BinarySearch(seqs, upTo+1)
-	left := slices.ContainsFunc(seqs[drop:], m.covers)
+	drop, found := slices.BinarySearch(seqs, upTo)
+	if found {
+		drop++
+	}
+	left := slices.ContainsFunc(lasting, func(seq int64) bool { return seq > upTo && seq <= st.at.head && m.covers(seq) })
 	if drop > 0 && !left && !m.covers(0) {
 		return fmt.Errorf("%w: events up to number %d are deleted, and no snapshot would be left", ErrNoSnapshot, m.del)
 	}
 	if err := s.p.snapshots.Delete(ctx, st.id, seqs[:drop]...); err != nil {
-		return err //nolint:wrapcheck // a store's errors are *Error
+		return err
 	}
 	st.kept, st.listed = slices.Clone(seqs[drop:]), true
 	return nil
@@ -95,7 +98,7 @@ func (s *session) deleteEvents(ctx context.Context, st *stream, upTo int64) erro
 	if s.p.o.SnapshotTTL > 0 {
 		return fmt.Errorf("%w: snapshots expire, and a deleted history needs one that stays", ErrInvalid)
 	}
-	m, seqs, err := s.usable(ctx, st)
+	m, _, seqs, err := s.usable(ctx, st)
 	if err != nil {
 		return err
 	}
@@ -112,22 +115,27 @@ func (s *session) deleteEvents(ctx context.Context, st *stream, upTo int64) erro
 	return s.raise(ctx, st, upTo)
 }
 
-// usable reads the mark and then the list of snapshots, for a deletion at the
-// actor's own wish.
-func (s *session) usable(ctx context.Context, st *stream) (mark, []int64, error) {
+// usable reads the mark and then the list of snapshots, all of them and those that
+// do not expire, for a deletion at the actor's own wish.
+func (s *session) usable(ctx context.Context, st *stream) (m mark, all, lasting []int64, err error) {
 	if st.dead != nil {
-		return mark{}, nil, st.dead
+		return mark{}, nil, nil, st.dead
 	}
 	if err := s.writable(ctx, st); err != nil {
-		return mark{}, nil, err
+		return mark{}, nil, nil, err
 	}
-	m, err := s.p.journal.mark(ctx, st.id)
+	if m, err = s.p.journal.mark(ctx, st.id); err != nil {
+		return mark{}, nil, nil, err
+	}
+	list, err := s.p.snapshots.list(ctx, st.id, math.MaxInt64)
 	if err != nil {
-		return mark{}, nil, err
+		return mark{}, nil, nil, err
 	}
-	seqs, err := s.p.snapshots.List(ctx, st.id)
-	if err != nil {
-		return mark{}, nil, err //nolint:wrapcheck // a store's errors are *Error
+	for _, l := range s.p.snapshots.unexpired(list) {
+		all = append(all, l.seq)
+		if l.exp == 0 {
+			lasting = append(lasting, l.seq)
+		}
 	}
-	return m, seqs, nil
+	return m, all, lasting, nil
 }

@@ -274,6 +274,34 @@ func TestPrune_Costs(t *testing.T) {
 		}
 		start(t, p, a.index)
 	})
+	t.Run("as little as possible", func(t *testing.T) {
+		t.Parallel()
+		var c clock
+		p, db := open(t, dynactor.Options{SnapshotInterval: 1, KeepSnapshots: 1, DeleteEventsOnSnapshot: true, Now: c.Now})
+		a := start(t, p, 0)
+		for _, step := range []struct {
+			name   string
+			events int
+			later  time.Duration
+			want   string
+		}{
+			{"nothing is below the mark", 1, 0, "PutItem snapshots, Query snapshots, UpdateItem events"},
+			{"the mark is there", 0, 0, "PutItem snapshots"},
+			{"one is below the mark, and young", 1, 0, "PutItem snapshots, BatchWriteItem snapshots, UpdateItem events, Query events"},
+			{"it is remembered", 0, 0, "PutItem snapshots"},
+			{"it is old", 0, 48 * time.Hour, "PutItem snapshots, Query events, BatchWriteItem events"},
+		} {
+			a.run(step.events)
+			c.Advance(step.later)
+			db.Faults.Reset()
+			a.save()
+			if diff := cmp.Diff(step.want, strings.Join(ops(db.Faults), ", ")); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", step.name, diff)
+			}
+		}
+		checkNumbers(t, db, "a", 0, 2) // what is at the mark stays
+		start(t, p, 2)
+	})
 	for _, came := range []int{1, 70} {
 		t.Run(fmt.Sprintf("bounded, after %d events", came), func(t *testing.T) {
 			t.Parallel()
@@ -407,16 +435,16 @@ func TestSnapshots_FailuresAreHarmless(t *testing.T) {
 			t.Errorf("%s: %v", name, ops(db.Faults))
 		}
 	}
+	db.Faults.Reset()
+	a.s.PersistSnapshot("a", 0, text("covers nothing"))
+	if n := db.Faults.Count(""); n != 0 {
+		t.Errorf("a snapshot of nothing made %d requests", n)
+	}
 	if diff := cmp.Diff(map[string]int64{"save snapshot": 8}, failures(t, reader)); diff != "" {
 		t.Errorf("counted (-want +got):\n%s", diff)
 	}
 	if all := strings.Join(lines(), "\n"); strings.Count(all, "level=ERROR") != 8 || !strings.Contains(all, `op="save snapshot" persistence_id=a index=1`) {
 		t.Errorf("logged:\n%s", all)
-	}
-	db.Faults.Reset()
-	a.s.PersistSnapshot("a", 0, text("covers nothing"))
-	if n := db.Faults.Count(""); n != 0 {
-		t.Errorf("a snapshot of nothing made %d requests", n)
 	}
 	if diff := cmp.Diff([]int64{4}, numbers(t, db, db.SnapshotsTable, "a")); diff != "" { // its answer was lost
 		t.Errorf("(-want +got):\n%s", diff)

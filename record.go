@@ -101,8 +101,8 @@ func (l *layout) record(it item) (record, error) {
 	r.last = r.seq
 	if _, ok := it[l.attr.Last]; ok {
 		r.last = f.number(l.attr.Last)
-		if f.err == nil && r.last < r.seq {
-			f.fail(l.attr.Last, fmt.Sprintf("is %d, below the item's own number", r.last))
+		if f.err == nil && (r.last < r.seq || r.last-r.seq >= MaxEvents) {
+			f.fail(l.attr.Last, fmt.Sprintf("is %d, which no append that holds number %d can end with", r.last, r.seq))
 		}
 	}
 	if v, ok := it[l.attr.Tags]; ok {

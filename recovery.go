@@ -135,7 +135,7 @@ func (p *Provider) latest(ctx context.Context, id string, seq int64) (candidate,
 	if found && errors.Is(err, ErrDecode) {
 		return candidate{Snapshot: snap, found: true, broken: err}, nil
 	}
-	return candidate{Snapshot: snap, found: found}, err //nolint:wrapcheck // a store's errors are *Error
+	return candidate{Snapshot: snap, found: found}, err
 }
 
 // patience repeats what fails for a passing cause, with back-off, until

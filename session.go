@@ -217,6 +217,7 @@ func (s *session) writable(ctx context.Context, st *stream) error {
 		return err
 	}
 	st.at, st.known, st.del = position{head: h.head, proven: h.proven}, true, h.mark.del
+	st.found = nil // older than what may now be written
 	return nil
 }
 
@@ -252,7 +253,11 @@ func (s *session) save(ctx context.Context, st *stream, covers int64, snapshot p
 	if covers > st.at.head {
 		return fmt.Errorf("%w: it covers %d events, the head is %d", ErrAhead, covers, st.at.head)
 	}
-	return s.p.snapshots.Save(ctx, st.id, covers, snapshot) //nolint:wrapcheck // a store's errors are *Error
+	ttl := s.p.o.SnapshotTTL
+	if st.del > 0 {
+		ttl = 0 // what stands in for deleted events must stay
+	}
+	return s.p.snapshots.saveFor(ctx, st.id, covers, snapshot, ttl)
 }
 
 // DeleteSnapshots deletes the snapshots that cover at most index events. While
@@ -270,11 +275,12 @@ func (s *session) DeleteSnapshots(name string, index int) {
 // snapshot must cover them.
 func (s *session) DeleteEvents(name string, index int) {
 	const op = "delete events"
+	upTo := min(int64(index), math.MaxInt64-1) + 1
 	st, err := s.enter(name)
 	if err == nil {
-		err = s.deleteEvents(context.Background(), st, int64(index)+1)
+		err = s.deleteEvents(context.Background(), st, upTo)
 	}
-	s.must(op, name, int64(index)+1, err)
+	s.must(op, name, upTo, err)
 }
 
 // enter finds what the session knows about a stream, and refuses ids that

@@ -61,10 +61,15 @@ type dynamoSnapshots struct {
 var _ SnapshotStore = (*dynamoSnapshots)(nil)
 
 func (s *dynamoSnapshots) Save(ctx context.Context, id string, seq int64, state proto.Message) error {
-	return fail("save snapshot", id, seq+1, s.save(ctx, id, seq, state))
+	return s.saveFor(ctx, id, seq, state, s.o.SnapshotTTL)
 }
 
-func (s *dynamoSnapshots) save(ctx context.Context, id string, seq int64, state proto.Message) error {
+// saveFor saves a snapshot that expires after ttl, for 0 never.
+func (s *dynamoSnapshots) saveFor(ctx context.Context, id string, seq int64, state proto.Message, ttl time.Duration) error {
+	return fail("save snapshot", id, seq+1, s.save(ctx, id, seq, state, ttl))
+}
+
+func (s *dynamoSnapshots) save(ctx context.Context, id string, seq int64, state proto.Message, ttl time.Duration) error {
 	if err := checkID(id); err != nil {
 		return err
 	}
@@ -75,7 +80,7 @@ func (s *dynamoSnapshots) save(ctx context.Context, id string, seq int64, state 
 	if err != nil {
 		return err
 	}
-	it := s.layout.snapshotItem(Snapshot{ID: id, Seq: seq, Type: name, Time: s.o.wall()}, data, s.o.SnapshotTTL)
+	it := s.layout.snapshotItem(Snapshot{ID: id, Seq: seq, Type: name, Time: s.o.wall()}, data, ttl)
 	if err := checkSize([]item{it}); err != nil {
 		return err
 	}
@@ -174,20 +179,35 @@ func (s *dynamoSnapshots) decode(id string, it item) (snap Snapshot, expired boo
 }
 
 func (s *dynamoSnapshots) List(ctx context.Context, id string) ([]int64, error) {
-	seqs, err := s.list(ctx, id, math.MaxInt64, false)
+	list, err := s.list(ctx, id, math.MaxInt64)
+	var seqs []int64
+	for _, l := range s.unexpired(list) {
+		seqs = append(seqs, l.seq)
+	}
 	return seqs, fail("list snapshots", id, noSeq, err)
 }
 
-// list returns the numbers up to hi, with or without those that have expired.
-func (s *dynamoSnapshots) list(ctx context.Context, id string, hi int64, expiredToo bool) ([]int64, error) {
+// listed is what a list shows of a snapshot.
+type listed struct {
+	seq int64
+	exp int64 // when it expires, in s since 1970; 0 for never
+}
+
+// unexpired leaves out what has expired.
+func (s *dynamoSnapshots) unexpired(list []listed) []listed {
+	now := s.o.wall().Unix()
+	return slices.DeleteFunc(list, func(l listed) bool { return l.exp > 0 && l.exp <= now })
+}
+
+// list lists the snapshots that cover at most hi events, expired ones too.
+func (s *dynamoSnapshots) list(ctx context.Context, id string, hi int64) ([]listed, error) {
 	if err := checkID(id); err != nil {
 		return nil, err
 	}
 	if err := s.tables.ready(ctx); err != nil {
 		return nil, err
 	}
-	now := s.o.wall().Unix()
-	var seqs []int64
+	var list []listed
 	for start := item(nil); ; {
 		out, err := s.query(ctx, id, hi, start, func(in *dynamodb.QueryInput) {
 			in.ProjectionExpression, in.ExpressionAttributeNames = &s.layout.snapshotKeys, s.layout.expiryNames
@@ -197,20 +217,17 @@ func (s *dynamoSnapshots) list(ctx context.Context, id string, hi int64, expired
 		}
 		for _, it := range out.Items {
 			f := fields{l: s.layout, it: it}
-			seq := f.number(s.layout.attr.Seq)
-			expired := false
+			l := listed{seq: f.number(s.layout.attr.Seq)}
 			if _, ok := it[s.layout.attr.Expires]; ok {
-				expired = f.number(s.layout.attr.Expires) <= now
+				l.exp = max(f.number(s.layout.attr.Expires), 1)
 			}
 			if f.err != nil {
 				return nil, f.err
 			}
-			if !expired || expiredToo {
-				seqs = append(seqs, seq)
-			}
+			list = append(list, l)
 		}
 		if start = out.LastEvaluatedKey; len(start) == 0 {
-			return seqs, nil
+			return list, nil
 		}
 	}
 }
@@ -244,9 +261,13 @@ func (s *dynamoSnapshots) DeleteTo(ctx context.Context, id string, seq int64) er
 	if err := checkID(id); err != nil || seq < 1 {
 		return fail("delete snapshots", id, noSeq, err)
 	}
-	seqs, err := s.list(ctx, id, seq, true)
+	list, err := s.list(ctx, id, seq)
 	if err != nil {
 		return fail("delete snapshots", id, noSeq, err)
+	}
+	seqs := make([]int64, len(list))
+	for i, l := range list {
+		seqs[i] = l.seq
 	}
 	return s.Delete(ctx, id, seqs...)
 }

@@ -60,10 +60,17 @@ func TestReplay_Pages(t *testing.T) {
 				db.Faults.Add(rule)
 			}
 			checkReplay(t, p.Journal(), "a", 1, 0, 1, 40)
+			if n := db.Faults.Count("GetItem"); n != 2 { // the mark, before and after
+				t.Errorf("the mark was read %d times: holes were seen where there are none", n)
+			}
 			for _, to := range []int64{6, 7, 8, 20, 21, 41} { // J-16
 				checkReplay(t, p.Journal(), "a", 1, to, 1, int(min(to, 40)))
 			}
 			checkReplay(t, p.Journal(), "a", 5, 33, 5, 33)
+			checkReplay(t, p.Journal(), "b", 1, 0, 1, 0)
+			if _, _, got := recovered(p.GetState(), "b"); got != nil {
+				t.Errorf("an empty stream holds %v", got)
+			}
 			for _, r := range db.Faults.Requests() {
 				if r.Op != "Query" && r.Op != "GetItem" || r.Status != 200 || rangeTurnedRound(r) {
 					t.Errorf("C09: %s %s", r, r.Body)

@@ -166,8 +166,8 @@ func TestSweep_OfUnprocessedItems(t *testing.T) {
 	})
 	t.Run("C17 little by little is progress", func(t *testing.T) {
 		t.Parallel()
-		j, db, faults := sweepable(t, dynactor.Options{})
-		faults.Add(dynactortest.Rule{Op: "BatchWriteItem", Do: dynactortest.Unprocessed(3)})
+		j, db, faults := sweepable(t, dynactor.Options{WriteTimeout: 4 * time.Second})
+		faults.Add(dynactortest.Rule{Op: "BatchWriteItem", Do: dynactortest.Unprocessed(1)})
 		sweep(t, j, "a", 60)
 		checkNumbers(t, db, "a", 0, 61, 62)
 	})
