@@ -66,8 +66,8 @@ func TestBadInput_IDs(t *testing.T) {
 		seam bool // only there
 	}{
 		"E01 empty":                        {"", dynactor.ErrInvalid, false},
-		"E03 too long":                     {strings.Repeat("a", 1025), dynactor.ErrInvalid, false},
-		"E03 too long in bytes":            {strings.Repeat("é", 513), dynactor.ErrInvalid, false},
+		"E03 J-20 too long":                {strings.Repeat("a", 1025), dynactor.ErrInvalid, false},
+		"E03 J-20 too long in bytes":       {strings.Repeat("é", 513), dynactor.ErrInvalid, false},
 		"E02 not UTF-8":                    {"\xff\xfe", dynactor.ErrInvalid, false},
 		"E02 half a surrogate":             {"a\xed\xa0\x80", dynactor.ErrInvalid, false},
 		"reserved":                         {"__dynactor__", dynactor.ErrInvalid, false},
