@@ -63,6 +63,22 @@ func TestRecovery(t *testing.T) {
 			d.recovers("11", []string{"12"})
 		})
 
+		t.Run("looks that take turns make each other old again"+with, func(t *testing.T) {
+			t.Parallel()
+			second := map[bool]int{true: 1, false: 2}[interval == 0]
+			d := newDuel(t, interval)
+			d.during(1, []string{"mark", end}, []string{"snapshot"}, func() { d.goOn(9, 9) })
+			d.during(2, []string{"snapshot"}, nil, func() { d.goOn(12, 0); saveSnapshot(t, d.other, "a", 11) })
+			d.during(second, []string{"mark"}, nil, func() { d.goOn(15, 15) })
+			d.recovers("15", nil)
+
+			d = newDuel(t, interval)
+			d.during(1, []string{"snapshot"}, []string{"mark", end}, func() { d.goOn(9, 0); saveSnapshot(t, d.other, "a", 8) })
+			d.during(second, []string{"mark"}, nil, func() { d.goOn(12, 12) })
+			d.during(2, []string{"snapshot"}, nil, func() { d.goOn(15, 0); saveSnapshot(t, d.other, "a", 14) })
+			d.recovers("14", []string{"15"})
+		})
+
 		t.Run("a missing snapshot is found out by two looks at it"+with, func(t *testing.T) {
 			t.Parallel()
 			d := newDuel(t, interval)
