@@ -66,10 +66,10 @@ func TestMany(t *testing.T) {
 
 	t.Run("reads that wait for each other do not run out of time", func(t *testing.T) {
 		t.Parallel()
-		p, db := open(t, dynactor.Options{MaxConcurrentReads: 1, ReadTimeout: 6 * time.Second})
+		p, db := open(t, dynactor.Options{MaxConcurrentReads: 1, ReadTimeout: 10 * time.Second})
 		ready(t, p, db)
-		db.Faults.Add(dynactortest.Rule{Do: dynactortest.Delay(time.Second, 0)})
-		each(8, func(int) { // one after the other, for want of places
+		db.Faults.Add(dynactortest.Rule{Do: dynactortest.Delay(300*time.Millisecond, 0)})
+		each(36, func(int) { // one after the other for want of places: 10.8 s
 			if _, err := p.Snapshots().List(t.Context(), "a"); err != nil {
 				t.Error(err)
 			}

@@ -65,7 +65,7 @@ func (d *DB) NewClient(optFns ...func(*dynamodb.Options)) (*dynamodb.Client, *Fa
 	d.tb.Cleanup(conns.CloseIdleConnections)
 	var base http.RoundTripper = conns
 	if d.Ring == ringEmbedded {
-		base = newLimits(&describing{base: conns, mu: &sharedDescribing})
+		base = newLimits(&describing{base: conns, turn: sharedDescribing})
 	}
 	faults := NewFaults(base)
 	cfg := Config(d.Endpoint)
