@@ -20,7 +20,7 @@ import (
 // works with, so that the steps below find it. The SDK reports only the last
 // error of a request; call remembers what matters of the earlier ones.
 type call struct {
-	context.Context
+	limited
 
 	caller *caller
 	gate   gate
@@ -29,7 +29,7 @@ type call struct {
 	// the call and the attempt is not sent. Nil: nothing is asked.
 	before func(context.Context) error
 
-	cancel  context.CancelFunc
+	attempt atomic.Pointer[limited] // under way, nil for none
 	killed  atomic.Bool
 	started time.Time // wall clock
 	ended   error     // why the context had ended when the request returned, nil if it had not
@@ -56,22 +56,23 @@ func (k *call) Value(key any) any {
 // begin registers the call, unless the provider is closed.
 func (k *call) begin(ctx context.Context) error {
 	c := k.caller
-	k.Context, k.cancel = context.WithTimeout(ctx, k.limit)
+	k.limited = limit(ctx, k.limit)
 	k.started = c.now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
-		k.cancel()
+		k.cancel(nil)
 		return ErrClosed
 	}
 	c.calls[k] = struct{}{}
+	c.watch()
 	return nil
 }
 
 func (k *call) end() {
 	c := k.caller
 	k.ended = k.Err()
-	k.cancel()
+	k.cancel(nil)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.calls, k)
@@ -81,13 +82,17 @@ func (k *call) end() {
 }
 
 // addAttemptSteps puts the steps into the SDK's stack: one around each attempt,
-// after the retry step, and two that only take notes.
+// after the retry step, and one that notes what is sent.
 func addAttemptSteps(stack *middleware.Stack) error {
 	return errors.Join(
-		stack.Initialize.Add(stagedStep{}, middleware.Before),
 		stack.Finalize.Insert(attemptStep{}, "Retry", middleware.After),
 		stack.Deserialize.Add(wireStep{}, middleware.After),
 	)
+}
+
+// addStagedStep is for a client that may or may not run the steps.
+func addStagedStep(stack *middleware.Stack) error {
+	return stack.Initialize.Add(stagedStep{}, middleware.Before) //nolint:wrapcheck // the SDK's own error
 }
 
 // stagedStep notes that the SDK's stack runs.
@@ -141,18 +146,22 @@ func (attemptStep) HandleFinalize(ctx context.Context, in middleware.FinalizeInp
 	if err := k.admit(ctx); err != nil {
 		return out, md, err
 	}
-	attempt, cancel := context.WithTimeout(ctx, k.limit/2)
+	attempt := limit(ctx, k.limit/2)
+	k.attempt.Store(&attempt)
 	k.onWire = false
 	sent := k.caller.now()
-	func() {
-		defer func() { <-k.gate }() // also when something of the user's panics
-		out, md, err = next.HandleFinalize(attempt, in)
-	}()
+	func(ctx context.Context) {
+		defer func() { // also when something of the user's panics
+			k.attempt.Store(nil)
+			<-k.gate
+		}()
+		out, md, err = next.HandleFinalize(ctx, in)
+	}(&attempt) //nolint:contextcheck // made from ctx
 	if err != nil && attempt.Err() != nil && ctx.Err() == nil {
 		// The SDK would take the end of the attempt for the caller's wish.
 		err = &attemptTimeout{after: k.limit / 2, text: err.Error()}
 	}
-	cancel()
+	attempt.cancel(nil)
 	if k.onWire && (err == nil || !neverLeft(err)) {
 		k.attempts++
 		if k.attempts == 1 {
@@ -174,7 +183,7 @@ func (k *call) admit(ctx context.Context) error {
 		return err
 	}
 	if k.before != nil {
-		if err := k.before(k.Context); err != nil { //nolint:contextcheck // the look makes a request of its own, outside of this one
+		if err := k.before(&k.limited); err != nil { //nolint:contextcheck // the look makes a request of its own, outside of this one
 			return &stopped{err}
 		}
 	}
@@ -310,7 +319,7 @@ func isThrottle(err error) bool {
 	}
 	switch api.ErrorCode() {
 	case "ProvisionedThroughputExceededException", "ThrottlingException", "RequestLimitExceeded", "Throttling",
-		"TransactionConflictException", "TransactionInProgressException":
+		"TransactionConflictException", "TransactionInProgressException", "ReplicatedWriteConflictException":
 		return true
 	}
 	return false

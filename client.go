@@ -72,6 +72,7 @@ func retryableHere(err error) aws.Ternary {
 		return aws.FalseTernary
 	}
 	if errors.As(err, new(*attemptTimeout)) || errors.As(err, new(*types.TransactionConflictException)) ||
+		errors.As(err, new(*types.ReplicatedWriteConflictException)) ||
 		errors.As(err, new(*smithy.DeserializationError)) { // a cut or garbled answer
 		return aws.TrueTernary
 	}
@@ -127,6 +128,12 @@ type caller struct {
 	idle   chan struct{}      // closed when closed and nothing is in flight
 
 	closing chan struct{} // closed when no new call is admitted
+
+	tick     time.Duration // of the watch
+	watcher  *time.Timer
+	watching bool // the watcher is running
+
+	staged bool // the client is known to run the steps
 }
 
 // gate admits as many attempts at a time as it has room for.
@@ -140,15 +147,18 @@ func newCaller(client Client, o Options) *caller {
 		d.DisableValidateResponseChecksum = true // a step does, and does not only log
 	}
 	c := &caller{
-		client: client, perCall: []func(*dynamodb.Options){ours},
-		now: o.wall, readTimeout: o.ReadTimeout, writeTimeout: o.WriteTimeout,
+		client: client, perCall: []func(*dynamodb.Options){ours, func(d *dynamodb.Options) {
+			d.APIOptions = append(d.APIOptions, addStagedStep)
+		}},
+		tick: watchTick(min(o.ReadTimeout, o.WriteTimeout)),
+		now:  o.wall, readTimeout: o.ReadTimeout, writeTimeout: o.WriteTimeout,
 		reads: map[string]gate{}, writes: map[string]gate{},
 		calls: map[*call]struct{}{}, idle: make(chan struct{}), closing: make(chan struct{}),
 	}
 	if sdk, ok := client.(*dynamodb.Client); ok {
 		// A copy that has the settings for good, which costs less than setting them
 		// with every call. It shares the connections of yours.
-		c.perCall = nil
+		c.perCall, c.staged = nil, true
 		c.client = dynamodb.New(sdk.Options(), ours, func(d *dynamodb.Options) { d.RetryMaxAttempts = 0 })
 	}
 	for _, table := range []string{o.EventsTable, o.SnapshotsTable} {
@@ -203,6 +213,7 @@ func send[In, Out any](ctx context.Context, k *call, do operation[In, Out], in *
 			return nil, &stopped{err}
 		}
 	}
+	k.staged = k.caller.staged
 	out, err := do(k, in, k.caller.perCall...) //nolint:contextcheck // k is the context, made from ctx
 	if !k.staged {
 		k.judgeWhole(err)
@@ -229,7 +240,7 @@ func (c *caller) close(ctx context.Context) error {
 	c.mu.Lock()
 	for k := range c.calls {
 		k.killed.Store(true)
-		k.cancel()
+		k.cancel(nil)
 	}
 	n := len(c.calls)
 	c.mu.Unlock()

@@ -334,6 +334,12 @@ func TestErrors_TheCauseIsKept(t *testing.T) {
 		"transaction in the way": {
 			"PutItem", dynactortest.Conflict(), one, new(*types.TransactionConflictException), []string{"ErrThrottled"}, " attempts)",
 		},
+		"a replica in the way": {
+			"PutItem", dynactortest.Answer(http.StatusBadRequest, "ReplicatedWriteConflictException", "being modified in another Region"), one,
+			new(*types.ReplicatedWriteConflictException),
+			[]string{"ErrThrottled"},
+			" attempts)",
+		},
 		"a slot taken": {
 			"PutItem", dynactortest.Answer(http.StatusBadRequest, "ConditionalCheckFailedException", "not empty"), one,
 			new(*types.ConditionalCheckFailedException),
