@@ -31,11 +31,12 @@ type history struct {
 	stop  int64 // last number to deliver
 	limit int64 // last number that the caller wants, which may cut an append of many
 
-	group     []record // of one append that is not complete yet
-	delivered bool     // something reached the consumer
-	reread    bool     // more than the first look was needed
-	hole      int64    // number of the last hole that a second look filled
-	filled    int      // how often in a row it was that one
+	group     []Event // of one append that is not complete yet
+	last      int64   // number of its last event
+	delivered bool    // something reached the consumer
+	reread    bool    // more than the first look was needed
+	hole      int64   // number of the last hole that a second look filled
+	filled    int     // how often in a row it was that one
 }
 
 var (
@@ -136,7 +137,7 @@ func (h *history) until(last int64) {
 // run delivers the events. It returns errMoved, with nothing delivered, when the
 // events to deliver were deleted meanwhile: look again. When something was
 // delivered before, that is ErrConflict.
-func (h *history) run(ctx context.Context, deliver func(record) error) error {
+func (h *history) run(ctx context.Context, deliver func(Event) error) error {
 	for {
 		err := h.pass(ctx, deliver)
 		if err == errHole { //nolint:errorlint // errHole is never wrapped
@@ -158,7 +159,7 @@ func (h *history) run(ctx context.Context, deliver func(record) error) error {
 }
 
 // pass delivers what is in hand and reads what is not, once.
-func (h *history) pass(ctx context.Context, deliver func(record) error) error {
+func (h *history) pass(ctx context.Context, deliver func(Event) error) error {
 	take := func(it item) error { return h.take(it, deliver) }
 	if len(h.held) > 0 {
 		low, err := h.j.layout.seq(h.held[0])
@@ -201,8 +202,8 @@ func (h *history) fetch(ctx context.Context, hi int64, take func(item) error) er
 }
 
 // take accepts the next item of the stream: it must have the next number. An
-// append of many is kept back until it is complete.
-func (h *history) take(it item, deliver func(record) error) error {
+// append of many is kept back until it is complete, and all of it makes sense.
+func (h *history) take(it item, deliver func(Event) error) error {
 	seq, err := h.j.layout.seq(it)
 	switch {
 	case err != nil:
@@ -218,16 +219,23 @@ func (h *history) take(it item, deliver func(record) error) error {
 	if err != nil {
 		return atSeq(seq, err)
 	}
-	h.group = append(h.group, r)
+	if len(h.group) > 0 && (r.op != h.group[0].Operation || r.last != h.last) {
+		return errHole // it has taken the place of one of the group
+	}
+	e, err := h.j.event(h.id, r)
+	if err != nil {
+		return atSeq(seq, err)
+	}
+	h.group, h.last = append(h.group, e), r.last
 	h.next++
 	h.stop, h.head = max(h.stop, min(r.last, h.limit)), max(h.head, r.last)
 	if r.seq < r.last && r.seq < h.stop {
 		return nil
 	}
 	for len(h.group) > 0 {
-		r := h.group[0]
+		e := h.group[0]
 		h.group, h.delivered = h.group[1:], true
-		if err := deliver(r); err != nil {
+		if err := deliver(e); err != nil {
 			return err
 		}
 	}
@@ -263,6 +271,9 @@ func (h *history) recheck(ctx context.Context) error {
 				return nil
 			}
 			found = fmt.Sprintf("number %d", seq)
+			if seq == h.next {
+				found += " of another append"
+			}
 		}
 		if err := h.lookAgain(ctx); err != nil {
 			return err

@@ -96,15 +96,11 @@ func (j *Journal) Head(ctx context.Context, id string) (int64, error) {
 func (j *Journal) Replay(ctx context.Context, id string, from, to int64) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		seq := int64(noSeq)
-		err := j.replay(ctx, id, from, to, func(r record) error {
+		err := j.replay(ctx, id, from, to, func(e Event) error {
 			if err := ctx.Err(); err != nil {
 				return err //nolint:wrapcheck // fail does; looked at here too, not only between pages
 			}
-			seq = r.seq
-			e, err := j.event(id, r)
-			if err != nil {
-				return err
-			}
+			seq = e.Seq
 			if !yield(e, nil) {
 				return errStop
 			}
@@ -116,7 +112,7 @@ func (j *Journal) Replay(ctx context.Context, id string, from, to int64) iter.Se
 	}
 }
 
-func (j *Journal) replay(ctx context.Context, id string, from, to int64, deliver func(record) error) error {
+func (j *Journal) replay(ctx context.Context, id string, from, to int64, deliver func(Event) error) error {
 	if err := checkID(id); err != nil {
 		return err
 	}

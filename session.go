@@ -100,12 +100,8 @@ func (s *session) replay(ctx context.Context, st *stream, start, end int64, call
 	if err != nil {
 		return err
 	}
-	deliver := func(r record) error {
+	deliver := func(e Event) error {
 		wait.progress()
-		e, err := s.p.journal.event(st.id, r)
-		if err != nil {
-			return atSeq(r.seq, err)
-		}
 		callback(e.Message)
 		wait.progress() // the actor's own time does not count
 		return nil
