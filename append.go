@@ -166,8 +166,11 @@ func (a *appending) lookBack(ctx context.Context) error {
 	return nil
 }
 
+// stale tells whether too much time has passed since the head was proven, or
+// nobody knows how much, because the clock was set back by more than is assumed.
 func (a *appending) stale() bool {
-	return a.j.o.wall().Sub(a.at.proven) > a.j.o.DeleteDelay/2
+	since := a.j.o.wall().Sub(a.at.proven)
+	return since > a.j.o.DeleteDelay/2 || since < -a.j.o.DeleteDelay/4
 }
 
 // outcome judges the request over all its attempts: nil is success. found says

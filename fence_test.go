@@ -63,6 +63,33 @@ func fenced(t *testing.T) (p *dynactor.Provider, other *dynactor.Journal, db *dy
 	return p, outsider(t, db, o).Journal(), db, now
 }
 
+// A clock that was set back tells nothing about how long ago the head was proven.
+func TestFenceClockSetBack(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name string
+		by   time.Duration
+		want []string
+	}{
+		{"by less than a quarter of DeleteDelay", half/2 - time.Minute, []string{"put", "put"}},
+		{"by more", half/2 + time.Minute, []string{"head", "put", "put"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			p, _, db, now := fenced(t)
+			s := p.GetState()
+			recovered(s, "a")
+			now.Advance(-tt.by)
+			db.Faults.Reset()
+			s.PersistEvent("a", 5, text("6"))
+			s.PersistEvent("a", 6, text("7"))
+			if got := asked(db); !slices.Equal(got, tt.want) {
+				t.Errorf("asked %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
 // The rules of the fence, one by one, for a writer that read the head when it
 // started. In time it makes no read but that one.
 func TestFence(t *testing.T) {

@@ -40,7 +40,8 @@ var _ persistence.Provider = (*Provider)(nil)
 // that are not acceptable are named in one error, which matches [ErrInvalid].
 //
 // The client's own retry settings are not used: every call carries the
-// provider's. Give it an HTTP client that keeps as many idle connections as the
+// provider's. Its HTTP client must not send a request again by itself, since an
+// attempt that nobody sees cannot be judged. Give it an HTTP client that keeps as many idle connections as the
 // provider makes concurrent requests, or connections are made anew all the time;
 // [Open] does that for you.
 func New(client Client, o Options) (*Provider, error) {
@@ -57,6 +58,9 @@ func New(client Client, o Options) (*Provider, error) {
 	return newProvider(client, o.withDefaults())
 }
 
+// maxIdle bounds the connections kept for later, whatever MaxConcurrent... says.
+const maxIdle = 10_000
+
 // Open makes a provider together with its client, from the standard AWS
 // configuration: environment, shared files, instance or container role.
 // [Options.Region] and [Options.Endpoint] override it. A loopback endpoint needs
@@ -72,7 +76,7 @@ func Open(ctx context.Context, o Options) (*Provider, error) {
 		return nil, err
 	}
 	o = o.withDefaults()
-	idle := 2 * (o.MaxConcurrentReads + o.MaxConcurrentWrites)
+	idle := 2 * (min(o.MaxConcurrentReads, maxIdle) + min(o.MaxConcurrentWrites, maxIdle))
 	httpClient := awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) {
 		t.MaxIdleConns, t.MaxIdleConnsPerHost = idle, idle
 	})
