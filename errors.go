@@ -56,7 +56,8 @@ var (
 	// error matches ErrOutcomeUnknown as well.
 	ErrThrottled = errors.New("throttled by DynamoDB")
 
-	// ErrClosed says that the provider is closed.
+	// ErrClosed says that the provider is closed, or that the incarnation of the
+	// actor has ended, which Using sees to.
 	ErrClosed = errors.New("provider is closed")
 
 	// ErrSchema says that a table is missing, not usable, or not what this

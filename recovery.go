@@ -31,8 +31,8 @@ const maxTail = 1000
 
 // recover looks for what an actor is to be rebuilt from. A usual recovery is one
 // round of reads at the same time: the newest snapshot, the mark, and as many of the
-// newest events as come between two snapshots.
-func (p *Provider) recover(ctx context.Context, id string) (*recovery, error) {
+// newest events as come between two snapshots, or the oldest where there are none.
+func (p *Provider) recover(ctx context.Context, id string, interval int) (*recovery, error) {
 	if err := p.tables.ready(ctx); err != nil {
 		return nil, err
 	}
@@ -41,10 +41,10 @@ func (p *Provider) recover(ctx context.Context, id string) (*recovery, error) {
 	err := together(
 		func() (err error) { snap, err = p.latest(ctx, id, math.MaxInt64); return err },
 		func() (err error) {
-			if p.o.SnapshotInterval <= 0 {
+			if interval <= 0 {
 				h, err = p.journal.openFromStart(ctx, id)
 			} else {
-				h, err = p.journal.open(ctx, id, int32(min(p.o.SnapshotInterval, maxTail-1))+1)
+				h, err = p.journal.open(ctx, id, int32(min(interval, maxTail-1))+1)
 			}
 			return err
 		},

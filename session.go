@@ -17,8 +17,11 @@ import (
 // with the time limits of the options, and turns failures into panics with
 // an *Error. It is for one goroutine at a time, as an actor is.
 type session struct {
-	p       *Provider
-	streams map[string]*stream // by persistence id
+	p        *Provider
+	interval int                // events between two snapshots, about; 0 or less where there are none
+	streams  map[string]*stream // by persistence id
+	chosen   string             // an id that somebody chose on purpose, so it is not one that the framework generated
+	failed   *Error             // the last panic
 }
 
 var _ persistence.ProviderState = (*session)(nil)
@@ -40,7 +43,7 @@ type stream struct {
 }
 
 func newSession(p *Provider) *session {
-	return &session{p: p, streams: map[string]*stream{}}
+	return &session{p: p, interval: p.o.SnapshotInterval, streams: map[string]*stream{}}
 }
 
 // Restart forgets all: the next recovery reads the journal, which decides.
@@ -50,10 +53,10 @@ func (s *session) Restart() { clear(s.streams) }
 // snapshots it is so high that only the framework's first question, at index 0,
 // is left; a snapshot there covers nothing and is not stored.
 func (s *session) GetSnapshotInterval() int {
-	if s.p.o.SnapshotInterval <= 0 {
+	if s.interval <= 0 {
 		return math.MaxInt
 	}
-	return s.p.o.SnapshotInterval
+	return s.interval
 }
 
 // GetSnapshot finds what to recover from. It begins a recovery, which GetEvents
@@ -65,7 +68,7 @@ func (s *session) GetSnapshot(name string) (snapshot any, index int, ok bool) {
 	ctx := context.Background()
 	wait := s.p.newPatience(name)
 	for {
-		r, err := s.p.recover(ctx, name)
+		r, err := s.p.recover(ctx, name, s.interval)
 		if err == nil {
 			if !st.known {
 				st.found, st.replaying = r, r.message != nil
@@ -217,24 +220,42 @@ func (s *session) writable(ctx context.Context, st *stream) error {
 	return nil
 }
 
+// append stores events after the head, all or none. It returns what was refused
+// before anything was sent, and panics with all else.
+func (s *session) append(op, name string, events []Event) error {
+	st, err := s.enter(name)
+	s.must(op, name, noSeq, err)
+	next := st.at.head + 1
+	if err = s.persist(context.Background(), op, st, st.at.head, events); st.dead != nil {
+		s.must(op, name, next, err)
+	}
+	return fail(op, name, next, err)
+}
+
 // PersistSnapshot saves a snapshot that covers index events, and then prunes. It
 // never panics: the events are safe, so a failure is logged and counted.
 func (s *session) PersistSnapshot(name string, index int, snapshot proto.Message) {
 	if index == 0 {
 		return // covers nothing
 	}
+	_ = s.saveSnapshot(name, int64(index), snapshot)
+}
+
+// saveSnapshot is PersistSnapshot that also returns the error, which is logged
+// and counted already. A prune that fails is only that.
+func (s *session) saveSnapshot(name string, covers int64, snapshot proto.Message) error {
 	ctx := context.Background()
 	st, err := s.enter(name)
 	if err == nil {
-		err = s.save(ctx, st, int64(index), snapshot)
+		err = s.save(ctx, st, covers, snapshot)
 	}
 	if err != nil {
-		_ = s.report(ctx, "save snapshot", name, int64(index)+1, err)
-		return
+		return s.report(ctx, "save snapshot", name, covers+1, err)
 	}
-	if err := s.afterSave(ctx, st, int64(index)); err != nil {
-		_ = s.report(ctx, "prune", name, int64(index)+1, err)
+	if err := s.afterSave(ctx, st, covers); err != nil {
+		_ = s.report(ctx, "prune", name, covers+1, err)
 	}
+	return nil
 }
 
 func (s *session) save(ctx context.Context, st *stream, covers int64, snapshot proto.Message) error {
@@ -272,11 +293,16 @@ func (s *session) DeleteSnapshots(name string, index int) {
 func (s *session) DeleteEvents(name string, index int) {
 	const op = "delete events"
 	upTo := min(int64(index), math.MaxInt64-1) + 1
+	s.must(op, name, upTo, s.deleteTo(name, upTo))
+}
+
+// deleteTo deletes the events up to a number, inclusive.
+func (s *session) deleteTo(name string, upTo int64) error {
 	st, err := s.enter(name)
-	if err == nil {
-		err = s.deleteEvents(context.Background(), st, upTo)
+	if err != nil {
+		return err
 	}
-	s.must(op, name, upTo, err)
+	return s.deleteEvents(context.Background(), st, upTo)
 }
 
 // enter finds what the session knows about a stream, and refuses ids that
@@ -288,9 +314,9 @@ func (s *session) enter(name string) (*stream, error) {
 	if err := checkID(name); err != nil {
 		return nil, err
 	}
-	if !s.p.o.StableID(name) {
-		return nil, fmt.Errorf("%w: the framework generates such names anew at every start; "+
-			"spawn the actor with a name of its own, with SpawnNamed", ErrUnstableID)
+	if name != s.chosen && !s.p.o.StableID(name) {
+		return nil, fmt.Errorf("%w: the framework generates such names anew at every start; spawn the actor with "+
+			"a name of its own, with SpawnNamed; for virtual actors take clustered.Using in the place of persistence.Using", ErrUnstableID)
 	}
 	st := &stream{id: name}
 	s.streams[name] = st
@@ -301,8 +327,19 @@ func (s *session) enter(name string) (*stream, error) {
 // framework itself logs the reason of a failure at a low level only.
 func (s *session) must(op, name string, seq int64, err error) {
 	if err != nil {
-		panic(s.report(context.Background(), op, name, seq, err))
+		s.failed = s.report(context.Background(), op, name, seq, err)
+		panic(s.failed)
 	}
+}
+
+// refused logs and counts what a caller is told, or not even told.
+func (s *session) refused(op, name string, seq int64, err error) error {
+	return s.report(context.Background(), op, name, seq, err)
+}
+
+// refuse panics because of a mistake in the program.
+func refuse(op, id string, err error) {
+	panic(fail(op, id, noSeq, err))
 }
 
 func (s *session) report(ctx context.Context, op, name string, seq int64, err error) *Error {

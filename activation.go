@@ -1,0 +1,166 @@
+package dynactor
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/asynkron/protoactor-go/ctxext"
+	"github.com/asynkron/protoactor-go/persistence"
+	"google.golang.org/protobuf/proto"
+)
+
+// stage is how far an incarnation has come.
+type stage int
+
+const (
+	starting stage = iota
+	recovering
+	live
+	stopping // may still persist, but save no snapshot
+	ended    // does nothing more
+)
+
+// activation is one incarnation of an actor under Using. The actor's Mixin takes
+// it for the provider and for its state; it hands all on to a session under the
+// actor's persistence id. It hangs on the actor's context, and is for the actor's
+// goroutine alone.
+type activation struct {
+	s      *session
+	id     string
+	policy SnapshotPolicy
+	stage  stage
+
+	ahead int // events that our Mixin appended, which the framework's index does not count
+	due   bool
+	since Progress  // what the policy is told
+	saved time.Time // when the last snapshot was asked for, or recovery ended
+}
+
+var (
+	_ persistence.Provider      = (*activation)(nil)
+	_ persistence.ProviderState = (*activation)(nil)
+	_ ctxext.ContextExtension   = (*activation)(nil)
+)
+
+var activationID = ctxext.NextContextExtensionID()
+
+func (a *activation) ExtensionID() ctxext.ContextExtensionID { return activationID }
+
+// activationOf is what Using has put on an actor's context when it started.
+func activationOf(ctx actor.ReceiverContext) *activation {
+	a, _ := ctx.Get(activationID).(*activation)
+	return a
+}
+
+func (a *activation) GetState() persistence.ProviderState { return a }
+
+// Restart is the beginning of a recovery.
+func (a *activation) Restart() {
+	a.check("restart")
+	a.s.Restart()
+	a.ahead, a.since, a.due = 0, Progress{}, false
+	a.stage = recovering
+}
+
+// GetSnapshotInterval lets the framework ask after each event; the policy decides.
+func (a *activation) GetSnapshotInterval() int { return 1 }
+
+func (a *activation) GetSnapshot(string) (snapshot any, index int, ok bool) {
+	a.check("load snapshot")
+	return a.s.GetSnapshot(a.id)
+}
+
+// GetEvents is called once, with the events that the snapshot does not cover.
+func (a *activation) GetEvents(_ string, start, end int, callback func(any)) {
+	a.check("replay")
+	a.s.GetEvents(a.id, start, end, func(e any) {
+		if m, ok := e.(proto.Message); ok {
+			a.since.count(m)
+		}
+		callback(e)
+	})
+	a.stage, a.saved = live, a.s.p.o.wall()
+	a.since.Head = a.head()
+}
+
+func (a *activation) PersistEvent(_ string, index int, event proto.Message) {
+	a.check("persist event")
+	a.s.PersistEvent(a.id, index+a.ahead, event)
+	a.persisted(event)
+}
+
+// persistAll is for our Mixin.
+func (a *activation) persistAll(op string, events []Event) error {
+	a.check(op)
+	if a.stage < live {
+		return fail(op, a.id, noSeq, fmt.Errorf("%w: is a check of Recovering() missing?", ErrRecovering))
+	}
+	if err := a.s.append(op, a.id, events); err != nil {
+		return err
+	}
+	a.ahead += len(events)
+	for _, e := range events {
+		a.persisted(e.Message)
+	}
+	return nil
+}
+
+// persisted asks the policy about an event that has just been stored.
+func (a *activation) persisted(event proto.Message) {
+	a.since.count(event)
+	a.since.Head++
+	a.since.Age = a.s.p.o.wall().Sub(a.saved)
+	a.due = a.policy(a.since) || a.due
+}
+
+func (a *activation) PersistSnapshot(_ string, index int, snapshot proto.Message) {
+	if covers := int64(index + a.ahead); covers > 0 {
+		_ = a.saveSnapshot(covers, snapshot)
+	}
+}
+
+// saveSnapshot never panics. Its error is logged and counted.
+func (a *activation) saveSnapshot(covers int64, snapshot proto.Message) error {
+	a.asked()
+	if a.stage >= stopping {
+		return a.s.refused("save snapshot", a.id, covers+1, errEnded)
+	}
+	return a.s.saveSnapshot(a.id, covers, snapshot)
+}
+
+// asked begins the count anew, whatever becomes of the snapshot: one that fails
+// again and again must not be asked for after each event.
+func (a *activation) asked() {
+	a.due = false
+	a.since.Events, a.since.Bytes, a.saved = 0, 0, a.s.p.o.wall()
+}
+
+// DeleteSnapshots and DeleteEvents are part of the framework's contract; nothing
+// in it calls them.
+func (a *activation) DeleteSnapshots(_ string, index int) {
+	a.check("delete snapshots")
+	a.s.DeleteSnapshots(a.id, index+a.ahead)
+}
+
+func (a *activation) DeleteEvents(_ string, index int) {
+	a.check("delete events")
+	a.s.DeleteEvents(a.id, index+a.ahead)
+}
+
+func (a *activation) head() int64 {
+	if st := a.s.streams[a.id]; st != nil {
+		return st.at.head
+	}
+	return 0
+}
+
+var errEnded = fmt.Errorf("%w: this incarnation of the actor has ended, or its producer returned the instance again", ErrClosed)
+
+// check panics when the incarnation has ended: an instance that the producer
+// returns again, or a continuation that comes late.
+func (a *activation) check(op string) {
+	if a.stage == ended {
+		a.s.must(op, a.id, noSeq, errEnded)
+	}
+}
