@@ -1,10 +1,7 @@
 package dynactor
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
@@ -13,9 +10,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"google.golang.org/protobuf/types/known/wrapperspb"
 	"pgregory.net/rapid"
 )
 
@@ -61,6 +55,7 @@ type world struct {
 	refuse  bool            // every request is refused from now on
 	dire    int             // how much likelier late puts and partial deletions are than usual
 	denied  map[string]bool // whose next request is refused: credentials have expired
+	asleep  string          // whose requests take long, if anybody's
 
 	mu      sync.Mutex
 	pending []*heldRequest
@@ -81,20 +76,6 @@ type heldRequest struct {
 	reply    chan error // nil error: answer is there
 }
 
-// incarnation is one user of the stream: an actor's session, or a bystander.
-type incarnation struct {
-	w     *world
-	name  string
-	p     *Provider
-	s     *session
-	state []string
-	alive bool // recovered, and no write has failed
-
-	mu    sync.Mutex
-	busy  bool
-	after func() // judges what has just ended; for the scheduler to call
-}
-
 func runSchedule(choices []uint16) *world {
 	w := &world{m: newModel(), choices: choices, denied: map[string]bool{}}
 	w.dire = []int{1, 1, 6}[w.choose(3)]
@@ -105,6 +86,12 @@ func runSchedule(choices []uint16) *world {
 	for i, name := range []string{"A", "B", "janitor", "reader"} {
 		skew := time.Duration(w.choose(3)-1) * time.Hour * time.Duration(min(i, 1))
 		w.all = append(w.all, w.newIncarnation(name, skew, keep))
+	}
+	switch w.choose(8) {
+	case 0:
+		w.haunted("A", "A recovers")
+	case 1:
+		w.haunted("reader", "reader replays")
 	}
 	for len(w.choices) > 0 {
 		w.step(true)
@@ -124,24 +111,6 @@ func (w *world) drain() {
 		}
 		w.step(false)
 	}
-}
-
-func (w *world) newIncarnation(name string, skew time.Duration, keep int) *incarnation {
-	client := dynamodb.New(dynamodb.Options{
-		Region: "us-east-1", BaseEndpoint: aws.String("http://" + name + ".invalid"),
-		Credentials: aws.AnonymousCredentials{},
-		HTTPClient:  &http.Client{Transport: &scheduledTransport{w: w, who: name}},
-	})
-	p, err := New(client, Options{
-		SnapshotInterval: 2, KeepSnapshots: keep, DeleteEventsOnSnapshot: true,
-		Logger: slog.New(slog.DiscardHandler),
-		Now:    func() time.Time { return w.now().Add(skew) },
-	})
-	if err != nil {
-		panic(err)
-	}
-	p.tables.ok.Store(true)
-	return &incarnation{w: w, name: name, p: p}
 }
 
 func (w *world) now() time.Time {
@@ -207,6 +176,26 @@ type action struct {
 
 // step lets everybody come to rest and then lets one thing happen.
 func (w *world) step(more bool) {
+	actions := w.actions(more)
+	total := 0
+	for _, a := range actions {
+		total += a.weight
+	}
+	if total == 0 {
+		return
+	}
+	pick := w.choose(total)
+	for _, a := range actions {
+		if pick -= a.weight; pick < 0 {
+			w.log("%s", a.what)
+			a.do()
+			return
+		}
+	}
+}
+
+// actions are what can happen next, once everybody has come to rest.
+func (w *world) actions(more bool) []action {
 	synctest.Wait()
 	for _, in := range w.all {
 		in.settle()
@@ -233,21 +222,7 @@ func (w *world) step(more bool) {
 	if len(pending) == 0 && busy {
 		actions = append(actions, action{8, "a second passes", func() { time.Sleep(time.Second) }})
 	}
-	total := 0
-	for _, a := range actions {
-		total += a.weight
-	}
-	if total == 0 {
-		return
-	}
-	pick := w.choose(total)
-	for _, a := range actions {
-		if pick -= a.weight; pick < 0 {
-			w.log("%s", a.what)
-			a.do()
-			return
-		}
-	}
+	return actions
 }
 
 // requestActions are the things that can happen to a request.
@@ -260,7 +235,11 @@ func (w *world) requestActions(h *heldRequest, more bool) []action {
 		}
 		return list
 	}
-	list := []action{{16, "done: " + name, func() { w.execute(h); w.release(h, nil) }}}
+	done := func() { w.execute(h); w.release(h, nil) }
+	if more && h.who == w.asleep {
+		return []action{{1, "done: " + name, done}}
+	}
+	list := []action{{16, "done: " + name, done}}
 	if !more {
 		return list
 	}
@@ -345,39 +324,6 @@ func (w *world) release(h *heldRequest, err error) {
 	h.reply <- err
 }
 
-// weather is what happens to all: time goes by, and what was given up lands.
-func (w *world) weather() []action {
-	var list []action
-	for _, d := range []time.Duration{time.Hour, 7 * time.Hour, 13 * time.Hour, 25 * time.Hour} {
-		list = append(list, action{1, fmt.Sprintf("%s pass", d), func() {
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			w.ahead += d
-		}})
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, h := range w.limbo {
-		list = append(list, action{3 * w.dire, "lands late: " + describe(h), func() { w.land(h) }})
-	}
-	return list
-}
-
-// land lets a request that was given up reach the server, unless the
-// assumption forbids it. Below the mark it may come as late as it likes.
-func (w *world) land(h *heldRequest) {
-	w.mu.Lock()
-	w.limbo = slices.DeleteFunc(w.limbo, func(x *heldRequest) bool { return x == h })
-	w.mu.Unlock()
-	used := true
-	for _, it := range h.wire.puts() {
-		used = used && wireNumber(it["seq"]) <= w.m.del()
-	}
-	if !w.late(h) || used {
-		w.m.do(h.wire)
-	}
-}
-
 // running tells whether anybody is busy.
 func (w *world) running() bool {
 	synctest.Wait()
@@ -440,202 +386,4 @@ func describe(h *heldRequest) string {
 		s += fmt.Sprint(" ", h.wire.keys())
 	}
 	return s
-}
-
-func (in *incarnation) isBusy() bool {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	return in.busy
-}
-
-// settle judges an operation that has ended.
-func (in *incarnation) settle() {
-	in.mu.Lock()
-	after := in.after
-	in.after = nil
-	in.mu.Unlock()
-	if after != nil {
-		after()
-	}
-}
-
-// start runs an operation; it returns what is to be judged when it has ended.
-func (in *incarnation) start(op func() func()) {
-	in.busy = true
-	go func() {
-		after := op()
-		in.mu.Lock()
-		defer in.mu.Unlock()
-		in.busy, in.after = false, after
-	}()
-}
-
-// operations are what an incarnation can do next; the first one reads everything.
-func (in *incarnation) operations() []action {
-	switch {
-	case in.name == "janitor":
-		return []action{{3, "janitor sweeps", func() {
-			in.start(func() func() { _, _ = in.p.journal.Sweep(context.Background(), theActor); return nil })
-		}}}
-	case in.name == "reader":
-		return []action{{2, "reader replays", in.read}}
-	case !in.alive:
-		return []action{{12, in.name + " recovers", in.recover}}
-	}
-	return []action{
-		{4, in.name + " recovers anew", in.recover},
-		{8, in.name + " appends one", func() { in.append(1) }},
-		{6, in.name + " appends two", func() { in.append(2) }},
-		{2, in.name + " appends three", func() { in.append(3) }},
-		{8, fmt.Sprintf("%s saves at %d", in.name, len(in.state)), in.save},
-	}
-}
-
-// sure is how many events every reader must see from now on.
-func (w *world) sure() int64 {
-	n := int64(len(w.m.truth))
-	for seq := range w.m.hidden {
-		n = min(n, seq-1)
-	}
-	for !w.m.groups[n] {
-		n--
-	}
-	return n
-}
-
-// neverRight are the errors that no interleaving can excuse.
-var neverRight = []error{ErrGap, ErrAhead, ErrNoSnapshot, ErrDecode, ErrInvalid, ErrRecovering, ErrSchema}
-
-func (w *world) judgeError(what string, err error) {
-	for _, never := range neverRight {
-		if errors.Is(err, never) {
-			w.m.fault("%s: %v", what, err)
-		}
-	}
-}
-
-func (in *incarnation) recover() {
-	sure, mark := in.w.sure(), in.w.m.del()
-	in.alive = false
-	s := newSession(in.p)
-	in.start(func() func() {
-		var state []string
-		var start int
-		err := func() (err error) {
-			defer func() {
-				if r := recover(); r != nil {
-					err = r.(error)
-				}
-			}()
-			snap, index, ok := s.GetSnapshot(theActor)
-			start = index
-			if ok {
-				state = strings.Split(snap.(*wrapperspb.StringValue).GetValue(), ",")
-			}
-			s.GetEvents(theActor, index, 0, func(e any) { state = append(state, e.(*wrapperspb.StringValue).GetValue()) })
-			return nil
-		}()
-		return func() {
-			in.w.log("%s has recovered %v, error %v", in.name, state, err)
-			if err != nil {
-				in.w.judgeError(in.name+" recovers", err)
-				return
-			}
-			n := int64(len(state))
-			switch {
-			case int64(start) < mark:
-				in.w.m.fault("%s got events from index %d, those up to number %d were deleted before", in.name, start, mark)
-			case n > int64(len(in.w.m.truth)) || !slices.Equal(state, in.w.m.truth[:n]):
-				in.w.m.fault("%s recovered %v, the stream is %v", in.name, state, in.w.m.truth)
-			case n < sure:
-				in.w.m.fault("%s recovered %d events, %d were there before", in.name, n, sure)
-			case !in.w.m.groups[n]:
-				in.w.m.fault("%s recovered half of an append: %v of %v", in.name, state, in.w.m.truth)
-			}
-			in.s, in.state, in.alive = s, state, true
-		}
-	})
-}
-
-func (in *incarnation) append(n int) {
-	var events []Event
-	var payloads []string
-	for range n {
-		in.w.texts++
-		p := fmt.Sprintf("%s%d", in.name, in.w.texts)
-		payloads = append(payloads, p)
-		events = append(events, Event{Message: wrapperspb.String(p)})
-	}
-	at := int64(len(in.state))
-	in.start(func() func() {
-		st, err := in.s.enter(theActor)
-		if err == nil {
-			err = in.s.persist(context.Background(), "append", st, at, events)
-		}
-		return func() {
-			in.w.log("%s has appended %v at %d, error %v", in.name, payloads, at, err)
-			truth := in.w.m.truth
-			switch {
-			case err == nil:
-				if end := at + int64(n); end > int64(len(truth)) || !slices.Equal(truth[at:end], payloads) {
-					in.w.m.fault("%s was told that %v is stored at %d, the stream is %v", in.name, payloads, at, truth)
-				}
-				in.state = append(in.state, payloads...)
-				return
-			case !errors.Is(err, ErrOutcomeUnknown):
-				in.w.refused = append(in.w.refused, payloads...)
-				in.w.judgeError(in.name+" appends", err)
-			}
-			in.alive = false
-		}
-	})
-}
-
-func (in *incarnation) save() {
-	state := strings.Join(in.state, ",")
-	in.start(func() func() {
-		in.s.PersistSnapshot(theActor, len(in.state), wrapperspb.String(state))
-		return nil
-	})
-}
-
-func (in *incarnation) read() {
-	sure, mark := in.w.sure(), in.w.m.del()
-	in.start(func() func() {
-		var first int64
-		var got []string
-		var err error
-		for e, failed := range in.p.journal.Replay(context.Background(), theActor, 1, 0) {
-			if failed != nil {
-				err = failed
-				break
-			}
-			if first == 0 {
-				first = e.Seq
-			}
-			got = append(got, e.Message.(*wrapperspb.StringValue).GetValue())
-		}
-		return func() {
-			in.w.log("reader got %v from %d, error %v", got, first, err)
-			if err != nil {
-				in.w.judgeError("reader", err)
-				return
-			}
-			if first == 0 {
-				first = in.w.m.del() + 1 // nothing was left
-			}
-			end := first - 1 + int64(len(got))
-			truth := in.w.m.truth
-			switch {
-			case first <= mark || first > in.w.m.del()+1:
-				in.w.m.fault("reader starts at %d, the mark was %d and is %d", first, mark, in.w.m.del())
-			case end > int64(len(truth)) || !slices.Equal(got, truth[first-1:end]):
-				in.w.m.fault("reader got %v from %d, the stream is %v", got, first, truth)
-			case end < sure:
-				in.w.m.fault("reader got events to %d, %d were there before", end, sure)
-			case !in.w.m.groups[end]:
-				in.w.m.fault("reader got half of an append: %v from %d of %v", got, first, truth)
-			}
-		}
-	})
 }
