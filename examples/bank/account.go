@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"strings"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -12,10 +11,6 @@ import (
 	"github.com/dynactor/dynactor"
 	"github.com/dynactor/dynactor/examples/bank/bankpb"
 )
-
-// maxAmount is the most that one transaction can move, in cents. It keeps sums
-// far away from what an int64 can hold.
-const maxAmount = 1 << 40
 
 // account is a bank account as a persistent actor. What it stores are events;
 // its state is what the events add up to.
@@ -69,7 +64,7 @@ func (a *account) Receive(ctx actor.Context) {
 		}
 	case *bankpb.Deposited, *bankpb.Withdrawn, *bankpb.Debited, *bankpb.Credited:
 		if a.Recovering() {
-			a.apply(entryOf(m))
+			a.state.Apply(bankpb.EntryOf(m))
 		}
 	}
 }
@@ -77,13 +72,13 @@ func (a *account) Receive(ctx actor.Context) {
 // transact answers a command: from memory when it is a repeat, with a refusal,
 // or with a receipt once its event is stored.
 func (a *account) transact(ctx actor.Context, event proto.Message) {
-	e := entryOf(event)
-	if known := a.state.GetPostings()[e.key()]; known != nil && known.GetChange() == e.change() && known.GetOther() == e.other {
-		ctx.Respond(&bankpb.Receipt{TxId: e.tx, Balance: known.GetBalance()})
+	e := bankpb.EntryOf(event)
+	if receipt := a.state.Known(e); receipt != nil {
+		ctx.Respond(receipt)
 		return
 	}
-	if reason := a.objection(e); reason != bankpb.Reason_REASON_UNSPECIFIED {
-		ctx.Respond(&bankpb.Refusal{TxId: e.tx, Reason: reason, Balance: a.state.GetBalance()})
+	if reason := a.state.Objection(a.Name(), e); reason != bankpb.Reason_REASON_UNSPECIFIED {
+		ctx.Respond(&bankpb.Refusal{TxId: e.Tx, Reason: reason, Balance: a.state.GetBalance()})
 		return
 	}
 	// Rule one: take the sender before persisting. When a snapshot is due,
@@ -94,33 +89,8 @@ func (a *account) transact(ctx actor.Context, event proto.Message) {
 	// PersistReceive, and the snapshot is stored as one of the events before this
 	// one. If this one were in the state already, a recovery would apply it twice.
 	a.PersistReceive(event)
-	receipt := a.apply(e)
+	receipt := a.state.Apply(e)
 	if sender != nil {
 		ctx.Send(sender, receipt)
 	}
-}
-
-// objection says why a new transaction is refused; unspecified when it is not.
-func (a *account) objection(e entry) bankpb.Reason {
-	switch {
-	case e.tx == "" || strings.Contains(e.tx, "/") || e.amount < 1 || e.amount > maxAmount || e.other == a.Name():
-		return bankpb.Reason_REASON_INVALID
-	case a.state.GetPostings()[e.key()] != nil:
-		return bankpb.Reason_REASON_ID_TAKEN
-	case e.change() < 0 && a.state.GetBalance()+e.change() < 0:
-		return bankpb.Reason_REASON_OVERDRAFT
-	}
-	return bankpb.Reason_REASON_UNSPECIFIED
-}
-
-// apply makes an event part of the state.
-func (a *account) apply(e entry) *bankpb.Receipt {
-	s := a.state
-	s.Balance += e.change()
-	s.Events++
-	if s.Postings == nil {
-		s.Postings = map[string]*bankpb.Posting{}
-	}
-	s.Postings[e.key()] = &bankpb.Posting{Change: e.change(), Balance: s.GetBalance(), Other: e.other}
-	return &bankpb.Receipt{TxId: e.tx, Balance: s.GetBalance()}
 }

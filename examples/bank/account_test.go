@@ -118,7 +118,7 @@ func TestRefusals(t *testing.T) {
 		{"id with a slash", deposit("b/1", 1), "b/1", bankpb.Reason_REASON_INVALID},
 		{"no amount", deposit("1", 0), "1", bankpb.Reason_REASON_INVALID},
 		{"negative amount", withdraw("1", -1), "1", bankpb.Reason_REASON_INVALID},
-		{"amount too large", deposit("1", maxAmount+1), "1", bankpb.Reason_REASON_INVALID},
+		{"amount too large", deposit("1", bankpb.MaxAmount+1), "1", bankpb.Reason_REASON_INVALID},
 		{"debit for itself", &bankpb.Debit{TxId: "1", To: "a", Amount: 1}, "1", bankpb.Reason_REASON_INVALID},
 		{"id of another amount", deposit("first", 99), "first", bankpb.Reason_REASON_ID_TAKEN},
 		{"id of another kind", withdraw("first", 100), "first", bankpb.Reason_REASON_ID_TAKEN},
