@@ -107,7 +107,7 @@ func (u *using) start(ctx actor.ReceiverContext, env *actor.MessageEnvelope, nex
 	}
 	next(ctx, env)
 
-	whole := ctx.(actor.Context) //nolint:errcheck,forcetypeassert // the framework relies on it, too
+	whole := ctx.(actor.Context) // the framework relies on it, too
 	timeout := whole.ReceiveTimeout()
 	whole.CancelReceiveTimeout()
 	nothing := func(actor.ReceiverContext, *actor.MessageEnvelope) {}

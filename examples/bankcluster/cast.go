@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -81,7 +80,7 @@ func freePorts(n int) ([]int, error) {
 		if err != nil {
 			return nil, err
 		}
-		defer l.Close() // not before all are found
+		defer func() { _ = l.Close() }() // not before all are found
 		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
 	}
 	return ports, nil
@@ -118,21 +117,20 @@ func (c *cast) all() []*node {
 // sees waits until a node sees as many members as it should.
 func (n *node) sees(ctx context.Context, members int) error {
 	client := &http.Client{Timeout: 2 * time.Second}
-	last := errors.New("not asked yet")
 	for {
 		got, err := n.members(ctx, client)
 		if err == nil && got == members {
 			return nil
 		}
-		if last = err; err == nil {
-			last = fmt.Errorf("it sees %d members", got)
+		if err == nil {
+			err = fmt.Errorf("it sees %d members", got)
 		}
 		if n.ended() {
 			return fmt.Errorf("%s has ended: %s", n.name, n.log)
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%s does not see %d members: %w: %w", n.name, members, ctx.Err(), last)
+			return fmt.Errorf("%s does not see %d members: %w: %w", n.name, members, ctx.Err(), err)
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
@@ -147,7 +145,7 @@ func (n *node) members(ctx context.Context, client *http.Client) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	defer response.Body.Close()
+	defer func() { _ = response.Body.Close() }()
 	var got int
 	_, err = fmt.Fscan(response.Body, &got)
 	return got, err

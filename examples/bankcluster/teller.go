@@ -92,7 +92,7 @@ func (t *teller) try(ctx context.Context, account string, body []byte) (proto.Me
 	if err != nil {
 		return nil, err
 	}
-	defer response.Body.Close()
+	defer func() { _ = response.Body.Close() }()
 	if response.StatusCode != http.StatusOK {
 		text, _ := io.ReadAll(io.LimitReader(response.Body, 1000))
 		return nil, fmt.Errorf("%s: %s", response.Status, text)
