@@ -26,15 +26,21 @@ const (
 // actor's persistence id. It hangs on the actor's context, and is for the actor's
 // goroutine alone.
 type activation struct {
-	s      *session
-	id     string
-	policy SnapshotPolicy
-	stage  stage
+	s     *session
+	u     *using
+	ctx   actor.Context
+	id    string
+	stage stage
 
 	ahead int // events that our Mixin appended, which the framework's index does not count
 	due   bool
 	since Progress  // what the policy is told
 	saved time.Time // when the last snapshot was asked for, or recovery ended
+
+	handling bool          // a message is in the middleware
+	spoiled  bool          // a handler failed, so its state may not be what is stored
+	cause    *Error        // why, where it was one of ours
+	timeout  time.Duration // a receive timeout that waits for the end of the recovery
 }
 
 var (
@@ -85,6 +91,7 @@ func (a *activation) GetEvents(_ string, start, end int, callback func(any)) {
 }
 
 func (a *activation) PersistEvent(_ string, index int, event proto.Message) {
+	defer a.answerOutside(a.s.failed)
 	a.check("persist event")
 	a.s.PersistEvent(a.id, index+a.ahead, event)
 	a.persisted(event)
@@ -92,6 +99,7 @@ func (a *activation) PersistEvent(_ string, index int, event proto.Message) {
 
 // persistAll is for our Mixin.
 func (a *activation) persistAll(op string, events []Event) error {
+	defer a.answerOutside(a.s.failed)
 	a.check(op)
 	if a.stage < live {
 		return fail(op, a.id, noSeq, fmt.Errorf("%w: is a check of Recovering() missing?", ErrRecovering))
@@ -111,7 +119,7 @@ func (a *activation) persisted(event proto.Message) {
 	a.since.count(event)
 	a.since.Head++
 	a.since.Age = a.s.p.o.wall().Sub(a.saved)
-	a.due = a.policy(a.since) || a.due
+	a.due = (a.u.o.Snapshot(a.since) || a.due) && !a.spoiled
 }
 
 func (a *activation) PersistSnapshot(_ string, index int, snapshot proto.Message) {
@@ -155,12 +163,73 @@ func (a *activation) head() int64 {
 	return 0
 }
 
-var errEnded = fmt.Errorf("%w: this incarnation of the actor has ended, or its producer returned the instance again", ErrClosed)
+var errEnded = fmt.Errorf("%w; or its producer has returned the same instance again", ErrStopped)
 
 // check panics when the incarnation has ended: an instance that the producer
 // returns again, or a continuation that comes late.
 func (a *activation) check(op string) {
 	if a.stage == ended {
 		a.s.must(op, a.id, noSeq, errEnded)
+	}
+}
+
+// hurt is called when a handler has failed. From then on no snapshot is asked for:
+// what the actor holds may be ahead of the journal, or behind it.
+func (a *activation) hurt(sender *actor.PID) {
+	a.spoiled, a.due = true, false
+	if a.s.failed == nil {
+		return // a panic that is not ours
+	}
+	a.cause = a.s.failed
+	if sender == nil {
+		return
+	}
+	if reply := a.u.o.Reply(a.cause); reply != nil {
+		a.ctx.ActorSystem().Root.Send(sender, reply)
+	}
+}
+
+// checkSwallowed is called when a handler has returned. It may have recovered from
+// a failure itself.
+func (a *activation) checkSwallowed() {
+	if a.s.failed != nil {
+		a.spoiled, a.due = true, false
+	}
+	if st := a.s.streams[a.id]; st != nil && st.dead != nil {
+		a.cause = st.dead
+	}
+}
+
+// checkAlive panics when the actor has failed before, or has not recovered, and yet
+// its supervisor lets it go on.
+func (a *activation) checkAlive() {
+	if a.cause != nil {
+		a.s.again(a.cause)
+	}
+	if a.stage < live {
+		a.s.must("handle message", a.id, noSeq, fmt.Errorf("%w: the recovery failed", ErrRecovering))
+	}
+}
+
+// answerOutside is deferred around what may panic. The continuations of ReenterAfter
+// do not pass through the middleware, but have the sender of the message that they continue.
+func (a *activation) answerOutside(before *Error) {
+	if a.s.failed != before && !a.handling {
+		a.hurt(a.ctx.Sender())
+	}
+}
+
+// holdTimeout takes a receive timeout away until the end of the recovery, in the
+// midst of which it would go off.
+func (a *activation) holdTimeout() {
+	if d := a.ctx.ReceiveTimeout(); d > 0 {
+		a.timeout = d
+		a.ctx.CancelReceiveTimeout()
+	}
+}
+
+func (a *activation) releaseTimeout() {
+	if a.timeout > 0 {
+		a.ctx.SetReceiveTimeout(a.timeout)
 	}
 }

@@ -56,8 +56,11 @@ var (
 	// error matches ErrOutcomeUnknown as well.
 	ErrThrottled = errors.New("throttled by DynamoDB")
 
-	// ErrClosed says that the provider is closed, or that the incarnation of the
-	// actor has ended, which Using sees to.
+	// ErrStopped says that the incarnation of the actor has ended, by a restart or a
+	// stop, so that what is left of it may not persist any more. Nothing was sent.
+	ErrStopped = errors.New("this incarnation of the actor has ended")
+
+	// ErrClosed says that the provider is closed.
 	ErrClosed = errors.New("provider is closed")
 
 	// ErrSchema says that a table is missing, not usable, or not what this

@@ -21,6 +21,7 @@ var codes = []struct {
 	{ErrInvalid, "invalid"},
 	{ErrUnstableID, "unstable_id"},
 	{ErrRecovering, "recovering"},
+	{ErrStopped, "stopped"},
 	{ErrClosed, "closed"},
 	{ErrSchema, "schema"},
 	{ErrThrottled, "throttled"},
@@ -28,8 +29,8 @@ var codes = []struct {
 
 // Code names the sentinel that the error matches, for programs that get it as a
 // message: "outcome_unknown", "conflict", "gap", "ahead", "no_snapshot", "decode",
-// "too_large", "invalid", "unstable_id", "recovering", "closed", "schema",
-// "throttled". All else is "failed". Of several it is the first in this list.
+// "too_large", "invalid", "unstable_id", "recovering", "stopped", "closed",
+// "schema", "throttled". All else is "failed". Of several it is the first in this list.
 func (e *Error) Code() string {
 	for _, c := range codes {
 		if errors.Is(e, c.err) {

@@ -32,6 +32,7 @@ func TestFailure(t *testing.T) {
 		{dynactor.ErrUnstableID, "unstable_id", actor.StopDirective},
 		{dynactor.ErrRecovering, "recovering", actor.StopDirective},
 		{dynactor.ErrThrottled, "throttled", actor.RestartDirective},
+		{dynactor.ErrStopped, "stopped", actor.RestartDirective},
 		{dynactor.ErrClosed, "closed", actor.StopDirective},
 		{dynactor.ErrSchema, "schema", actor.RestartDirective},
 		{other, "failed", actor.RestartDirective},

@@ -332,6 +332,12 @@ func (s *session) must(op, name string, seq int64, err error) {
 	}
 }
 
+// again panics with what has been reported before.
+func (s *session) again(err *Error) {
+	s.failed = err
+	panic(err)
+}
+
 // refused logs and counts what a caller is told, or not even told.
 func (s *session) refused(op, name string, seq int64, err error) error {
 	return s.report(context.Background(), op, name, seq, err)

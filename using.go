@@ -33,10 +33,13 @@ type UsingOptions struct {
 //     before or after it persists them. It never comes when the handler failed, nor
 //     while the actor starts, restarts or stops.
 //   - The sender of a message whose events could not be stored gets an answer at
-//     once, and then the panic goes on to the supervisor.
-//   - An incarnation that has ended writes nothing more, so a continuation of
-//     ReenterAfter that comes late panics.
-//   - The receive timeout does not run while the actor recovers.
+//     once, also when that happens in a continuation of ReenterAfter, and then the
+//     panic goes on to the supervisor.
+//   - An actor that failed so, or did not recover, handles no message until it has
+//     been restarted, even if its supervisor resumes it.
+//   - An incarnation that has ended writes nothing more, so a continuation that
+//     comes late panics with [ErrStopped].
+//   - A receive timeout set before the end of the recovery runs from there.
 //
 // The producer must return a new instance each time; one that is used again panics.
 func Using(p *Provider, o UsingOptions) actor.ReceiverMiddleware {
@@ -82,8 +85,9 @@ func (u *using) receive(ctx actor.ReceiverContext, env *actor.MessageEnvelope, n
 	case *actor.Restarting:
 		a.stage = ended // what is in memory may not be what is stored
 	case *actor.Stopping:
+		// Not ended yet: until its children have stopped the actor gets messages, and if
+		// it failed on one of them, the framework would restart it.
 		a.stage = max(a.stage, stopping)
-		defer func() { a.stage = ended }()
 	case *actor.Stopped:
 		a.stage = ended
 	}
@@ -92,29 +96,24 @@ func (u *using) receive(ctx actor.ReceiverContext, env *actor.MessageEnvelope, n
 
 // start recovers the actor after it has handled Started.
 func (u *using) start(ctx actor.ReceiverContext, env *actor.MessageEnvelope, next actor.ReceiverFunc) {
-	id := u.o.ID(ctx)
-	a := &activation{s: newSession(u.p), id: id, policy: u.o.Snapshot}
+	whole := ctx.(actor.Context) //nolint:errcheck,forcetypeassert // the framework relies on it, too
+	a := &activation{s: newSession(u.p), u: u, ctx: whole}
+	ctx.Set(a) // first, since every later message looks for it
 	a.s.interval = u.interval
-	if id != ctx.Self().GetId() {
-		a.s.chosen = id
+	a.id = u.o.ID(ctx)
+	if a.id != ctx.Self().GetId() {
+		a.s.chosen = a.id
 	}
-	ctx.Set(a)
 	if _, ok := ctx.Actor().(persistent); !ok { // the framework would end the process
-		refuse("use", id, fmt.Errorf("%w: %T embeds no Mixin", ErrInvalid, ctx.Actor()))
+		a.s.must("start", a.id, noSeq, fmt.Errorf("%w: %T embeds no Mixin", ErrInvalid, ctx.Actor()))
 	}
 	if m, ok := ctx.Actor().(interface{ attach(a *activation) }); ok {
 		m.attach(a)
 	}
 	next(ctx, env)
-
-	whole := ctx.(actor.Context) // the framework relies on it, too
-	timeout := whole.ReceiveTimeout()
-	whole.CancelReceiveTimeout()
+	a.holdTimeout()
 	nothing := func(actor.ReceiverContext, *actor.MessageEnvelope) {}
-	persistence.Using(a)(nothing)(&receiving{whole}, env)
-	if whole.ReceiveTimeout() == 0 {
-		whole.SetReceiveTimeout(timeout)
-	}
+	persistence.Using(a)(nothing)(&receiving{Context: whole, a: a}, env)
 }
 
 // persistent is what the framework asks of a persistent actor.
@@ -127,44 +126,52 @@ type persistent interface {
 
 // receiving is the context that the Mixin delivers through. Its own requests for
 // snapshots go no further.
-type receiving struct{ actor.Context }
+type receiving struct {
+	actor.Context
+
+	a *activation
+}
 
 func (r *receiving) Receive(env *actor.MessageEnvelope) {
-	if _, ok := env.Message.(*persistence.RequestSnapshot); !ok {
+	switch env.Message.(type) {
+	case *persistence.RequestSnapshot:
+	case *persistence.ReplayComplete:
+		r.a.releaseTimeout()
 		r.Context.Receive(env)
+	default:
+		r.Context.Receive(env)
+		r.a.holdTimeout()
 	}
 }
 
 // handle lets the actor handle a message, and then asks for the snapshot that is
 // due. It does not recover from a panic, so that the stack stays whole.
 func (u *using) handle(ctx actor.ReceiverContext, env *actor.MessageEnvelope, next actor.ReceiverFunc, a *activation) {
-	done := false
-	a.s.failed = nil
+	done, sender := false, env.Sender
+	a.s.failed, a.handling = nil, true
 	defer func() {
-		if done {
-			return
-		}
-		a.due = false
-		if e := a.s.failed; e != nil && env.Sender != nil {
-			u.answer(ctx, env.Sender, e)
+		a.handling = false
+		if !done {
+			a.hurt(sender)
 		}
 	}()
+	if isUsers(env.Message) {
+		a.checkAlive()
+	}
 	next(ctx, env)
+	a.checkSwallowed()
 	if a.due && a.stage == live && isUsers(env.Message) {
+		sender = nil // the actor has had its chance to answer
 		a.asked()
 		ctx.Receive(&actor.MessageEnvelope{Message: &persistence.RequestSnapshot{}})
 	}
 	done = true
 }
 
-func (u *using) answer(ctx actor.ReceiverContext, to *actor.PID, e *Error) {
-	if reply := u.o.Reply(e); reply != nil {
-		ctx.ActorSystem().Root.Send(to, reply)
-	}
-}
-
-// isUsers tells a user's message from the framework's own.
+// isUsers tells a user's message from the framework's own, on some of which an
+// actor's end depends.
 func isUsers(m any) bool {
 	_, system := m.(actor.SystemMessage)
-	return !system
+	_, auto := m.(actor.AutoReceiveMessage)
+	return !system && !auto
 }
