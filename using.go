@@ -96,7 +96,7 @@ func (u *using) receive(ctx actor.ReceiverContext, env *actor.MessageEnvelope, n
 
 // start recovers the actor after it has handled Started.
 func (u *using) start(ctx actor.ReceiverContext, env *actor.MessageEnvelope, next actor.ReceiverFunc) {
-	whole := ctx.(actor.Context) //nolint:errcheck,forcetypeassert // the framework relies on it, too
+	whole := ctx.(actor.Context) // the framework relies on it, too
 	a := &activation{s: newSession(u.p), u: u, ctx: whole}
 	ctx.Set(a) // first, since every later message looks for it
 	a.s.interval = u.interval
