@@ -8,7 +8,7 @@ GOLANGCI_LINT := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 BUF           := github.com/bufbuild/buf/cmd/buf@v1.75.0
 PROTOC_GEN_GO := google.golang.org/protobuf/cmd/protoc-gen-go@v1.36.12
 
-API    := . ./dynactortest
+API    := . ./clustered ./dynactortest
 # How many interleavings of two writers are tried by each of two tests at a time.
 SCHEDULES ?= 10000
 

@@ -1,8 +1,9 @@
 // Package dynactor stores the events and snapshots of Proto.Actor actors in
 // Amazon DynamoDB.
 //
-// A [Provider] is a persistence.Provider: give it to persistence.Using and
-// embed persistence.Mixin in the actor. [Open] makes one from the standard AWS
+// A [Provider] is a persistence.Provider: give it to [Using] and embed [Mixin] in
+// the actor, or give it to the framework's persistence.Using and embed
+// persistence.Mixin. [Open] makes one from the standard AWS
 // configuration, [New] from a DynamoDB client of yours; neither sends a request.
 //
 // # Concepts
@@ -28,6 +29,15 @@
 // position in the stream, refuses to write while it replays, and after a failed
 // write refuses to go on: the actor restarts, recovers from the journal, and
 // the journal decides.
+//
+// # Actors
+//
+// [Using] wraps the framework's persistence.Using and does what that cannot: an
+// id other than the actor's name, a request for a snapshot that comes when the
+// message has been handled, an answer to the caller whose write failed. With
+// [Mixin] an actor also stores several events in one request, with tags and metadata, and
+// gets an error for what was refused before anything was sent. Package clustered has
+// the same for virtual actors.
 //
 // # Errors
 //

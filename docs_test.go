@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
+	"github.com/asynkron/protoactor-go/persistence"
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/config"
@@ -35,7 +36,7 @@ import (
 
 // docPages are the pages that the tests of this file keep true.
 var docPages = []string{
-	"README.md", "CHANGELOG.md", "CONTRIBUTING.md", "docs/design.md", "docs/operations.md", "docs/testing.md",
+	"README.md", "CHANGELOG.md", "CONTRIBUTING.md", "docs/actors.md", "docs/design.md", "docs/operations.md", "docs/testing.md",
 }
 
 // The snippets of the pages.
@@ -62,19 +63,43 @@ func newProvider(ctx context.Context, o dynactor.Options) (*dynactor.Provider, e
 	return dynactor.New(dynamodb.NewFromConfig(cfg), o)
 }
 
-func directive(reason any) actor.Directive {
-	err, ok := reason.(error)
-	if !ok {
-		return actor.RestartDirective
-	}
-	for _, final := range []error{
-		dynactor.ErrClosed, dynactor.ErrDecode, dynactor.ErrGap, dynactor.ErrAhead, dynactor.ErrNoSnapshot, dynactor.ErrUnstableID,
-	} {
-		if errors.Is(err, final) {
-			return actor.StopDirective
+type wallet struct {
+	dynactor.Mixin
+
+	cents int64
+}
+
+func (w *wallet) Receive(ctx actor.Context) {
+	switch m := ctx.Message().(type) {
+	case *actor.Started:
+		ctx.SetReceiveTimeout(time.Minute)
+	case *actor.ReceiveTimeout: // nobody has asked for a minute
+		ctx.Poison(ctx.Self())
+	case *persistence.RequestSnapshot:
+		w.PersistSnapshot(wrapperspb.UInt64(uint64(w.cents)))
+	case *wrapperspb.UInt64Value: // the snapshot, in a recovery
+		w.cents = int64(m.GetValue())
+	case *wrapperspb.Int64Value: // an event, in a recovery
+		w.cents += m.GetValue()
+	case []int64: // a command
+		events := make([]proto.Message, len(m))
+		for i, cents := range m {
+			events[i] = wrapperspb.Int64(cents)
 		}
+		if err := w.PersistAll(events...); err != nil {
+			ctx.Respond(err) // refused: nothing was stored, and the wallet is as it was
+			return
+		}
+		for _, cents := range m {
+			w.cents += cents
+		}
+		ctx.Respond(w.cents)
 	}
-	return actor.RestartDirective
+}
+
+func walletProps(provider *dynactor.Provider) *actor.Props {
+	return actor.PropsFromProducer(func() actor.Actor { return &wallet{} },
+		actor.WithReceiverMiddleware(dynactor.Using(provider, dynactor.UsingOptions{Snapshot: dynactor.EveryEvents(100)})))
 }
 
 func TestBesideAThrottledTable(t *testing.T) {
@@ -103,12 +128,19 @@ func TestDocs_SnippetsWork(t *testing.T) {
 	if err := own.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
-	for reason, want := range map[any]actor.Directive{
-		"text": actor.RestartDirective, dynactor.ErrConflict: actor.RestartDirective, dynactor.ErrClosed: actor.StopDirective,
-	} {
-		if got := directive(reason); got != want {
-			t.Errorf("%v: %v, want %v", reason, got, want)
+	w := newProcess(t)
+	for _, answers := range [][]any{{int64(3), int64(7), dynactor.ErrTooLarge}, {int64(10), int64(14), dynactor.ErrTooLarge}} {
+		w.spawnProps("wallet", walletProps(p))
+		for i, command := range [][]int64{{1, 2}, {4}, make([]int64, 101)} {
+			got, err := w.system.Root.RequestFuture(w.pid("wallet"), command, longest).Result()
+			if refused, ok := got.(error); ok && i == 2 && errors.Is(refused, dynactor.ErrTooLarge) {
+				continue
+			}
+			if err != nil || got != answers[i] {
+				t.Errorf("%v: answered %v, %v, want %v", command, got, err, answers[i])
+			}
 		}
+		w.stop("wallet")
 	}
 }
 
