@@ -64,6 +64,7 @@ type verdict struct {
 	acknowledged, found, duplicated, lost int
 
 	halves int   // transfers with one leg only
+	differ int   // accounts that say something else than the journal
 	off    int64 // money that is there and should not be, in cents; negative for what is missing
 	notes  []string
 }
@@ -123,7 +124,7 @@ func (t transaction) keys() []string {
 }
 
 func (v verdict) good() bool {
-	return v.found == v.acknowledged && v.duplicated == 0 && v.lost == 0 && v.halves == 0 && v.off == 0
+	return v.found == v.acknowledged && v.duplicated == 0 && v.lost == 0 && v.halves == 0 && v.off == 0 && v.differ == 0
 }
 
 // String is the last line of the demonstration.
@@ -134,6 +135,8 @@ func (v verdict) String() string {
 		money = fmt.Sprintf("total money off by %s", cents(v.off))
 	case v.halves > 0:
 		money = fmt.Sprintf("%d transfers done by half", v.halves)
+	case v.differ > 0:
+		money = fmt.Sprintf("%d accounts say something else", v.differ)
 	}
 	return fmt.Sprintf("acknowledged %d, in journal %d, duplicated %d, lost %d, %s", v.acknowledged, v.found, v.duplicated, v.lost, money)
 }

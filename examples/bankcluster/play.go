@@ -6,9 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"math/rand/v2"
-	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -80,9 +78,12 @@ func perform(ctx context.Context, f flags, out io.Writer) (v verdict, err error)
 	v = audit(before, now, p.load.acked)
 	p.tell("%d events in the journal, %s in all; %d refused, %d commands sent again, %d conflicts between writers",
 		now.events, cents(now.total()), p.load.refused.Load(), p.teller.repeated.Load(), p.teller.conflicts.Load())
-	if err := p.compare(ctx, now); err != nil {
-		return v, err
+	wrong, err := p.compare(ctx, now)
+	if err != nil {
+		return v, fmt.Errorf("%w; the audit said: %s", err, v)
 	}
+	v.differ = len(wrong)
+	v.notes = append(wrong, v.notes...)
 	return v, nil
 }
 
@@ -219,24 +220,21 @@ func (p *play) progress() (stop func()) {
 }
 
 // compare asks the accounts, of which some have to recover first, for what the
-// journal says.
-func (p *play) compare(ctx context.Context, l *ledger) error {
+// journal says, and returns what differs.
+func (p *play) compare(ctx context.Context, l *ledger) (wrong []string, err error) {
 	p.becomes("compare")
 	p.use(p.cast.all()[2:]...)
-	var wrong []string
 	for _, account := range p.load.accounts {
 		answer, err := p.teller.ask(ctx, account, &bankpb.GetStatus{})
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if s, ok := answer.(*bankpb.Status); !ok || s.GetBalance() != l.balances[account] {
 			wrong = append(wrong, fmt.Sprintf("%s says %v, the journal %s", account, answer, cents(l.balances[account])))
 		}
 	}
-	if len(wrong) > 0 {
-		slices.Sort(wrong)
-		return fmt.Errorf("accounts differ from the journal: %s", strings.Join(wrong, "; "))
+	if len(wrong) == 0 {
+		p.tell("all %d accounts agree with the journal", len(p.load.accounts))
 	}
-	p.tell("all %d accounts agree with the journal", len(p.load.accounts))
-	return nil
+	return wrong, nil
 }
