@@ -26,6 +26,9 @@ type Client interface {
 	GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
 	UpdateItem(context.Context, *dynamodb.UpdateItemInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error)
 	Query(context.Context, *dynamodb.QueryInput, ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error)
+	Scan(context.Context, *dynamodb.ScanInput, ...func(*dynamodb.Options)) (*dynamodb.ScanOutput, error)
+	DeleteItem(context.Context, *dynamodb.DeleteItemInput, ...func(*dynamodb.Options)) (*dynamodb.DeleteItemOutput, error)
+	BatchGetItem(context.Context, *dynamodb.BatchGetItemInput, ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error)
 	BatchWriteItem(context.Context, *dynamodb.BatchWriteItemInput, ...func(*dynamodb.Options)) (*dynamodb.BatchWriteItemOutput, error)
 	TransactWriteItems(context.Context, *dynamodb.TransactWriteItemsInput, ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error)
 	DescribeTable(context.Context, *dynamodb.DescribeTableInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTableOutput, error)
@@ -161,9 +164,9 @@ func newCaller(client Client, o Options) *caller {
 		c.perCall, c.staged = nil, true
 		c.client = dynamodb.New(sdk.Options(), ours, func(d *dynamodb.Options) { d.RetryMaxAttempts = 0 })
 	}
-	for _, table := range []string{o.EventsTable, o.SnapshotsTable} {
-		c.reads[table] = make(gate, o.MaxConcurrentReads)
-		c.writes[table] = make(gate, o.MaxConcurrentWrites)
+	for _, table := range o.tableNames() {
+		c.reads[table.name] = make(gate, o.MaxConcurrentReads)
+		c.writes[table.name] = make(gate, o.MaxConcurrentWrites)
 	}
 	return c
 }

@@ -12,6 +12,7 @@ import (
 const (
 	DefaultEventsTable    = "dynactor_events"
 	DefaultSnapshotsTable = "dynactor_snapshots"
+	DefaultStateTable     = "dynactor_state"
 )
 
 // tableID is the partition key of the item in which a table describes itself.
@@ -30,13 +31,16 @@ type AttributeNames struct {
 	Data      string // payload bytes; default "data"
 	Encoding  string // what was done to the payload; default "enc"
 	Timestamp string // when it was written, in ms since 1970; default "ts"
-	Operation string // id of the append that wrote it; default "op"
+	Operation string // id of the append or save that wrote it; default "op"
 	Last      string // last sequence number of an append of many; default "last"
-	Tags      string // tags of an event; default "tags"
+	Tags      string // tags of an event or a state; default "tags"
 	Meta      string // metadata of an event; default "meta"
 	Deleted   string // the mark: events up to here are deleted; default "del"
 	Reset     string // the number at which the state is empty; default "reset"
-	Expires   string // when DynamoDB may remove a snapshot, in s since 1970; default "exp"
+	Expires   string // when DynamoDB may remove a snapshot or a state's row, in s since 1970; default "exp"
+	Revision  string // revision of a state; default "rev"
+	Until     string // when the value of a state ends, in ms since 1970; default "until"
+	Gone      string // on the row of a deleted state; default "gone"
 	Format    string // version of the stored form; default "fmt"
 	Layout    string // name of the layout; default "layout"
 }
@@ -63,6 +67,9 @@ func (a *AttributeNames) fields() []struct {
 		{&a.Deleted, "del"},
 		{&a.Reset, "reset"},
 		{&a.Expires, "exp"},
+		{&a.Revision, "rev"},
+		{&a.Until, "until"},
+		{&a.Gone, "gone"},
 		{&a.Format, "fmt"},
 		{&a.Layout, "layout"},
 	}
@@ -126,6 +133,13 @@ type layout struct {
 	expiryNames  map[string]string // #pid #seq #exp
 	eventKeys    string            // projection: number and age
 	snapshotKeys string            // projection: number and expiry
+
+	revisionNames map[string]string // #rev
+	purgeNames    map[string]string // #rev #exp
+	stateNames    map[string]string // #pid #rev #until #gone
+	atRevision    string            // condition of a write over revision :r
+	purgeable     string            // condition of a purge at :now
+	stateKeys     string            // projection: whether there is a value
 }
 
 // layoutName is what a table's own item says about the layout.
@@ -146,6 +160,13 @@ func newLayout(events, snapshots string, attr AttributeNames) *layout {
 		expiryNames:  map[string]string{"#pid": attr.ID, "#seq": attr.Seq, "#exp": attr.Expires},
 		eventKeys:    "#seq, #ts",
 		snapshotKeys: "#seq, #exp",
+
+		revisionNames: map[string]string{"#rev": attr.Revision},
+		purgeNames:    map[string]string{"#rev": attr.Revision, "#exp": attr.Expires},
+		stateNames:    map[string]string{"#pid": attr.ID, "#rev": attr.Revision, "#until": attr.Until, "#gone": attr.Gone},
+		atRevision:    "#rev = :r",
+		purgeable:     "#rev = :r AND #exp <= :now",
+		stateKeys:     "#pid, #rev, #until, #gone",
 	}
 }
 
@@ -157,8 +178,10 @@ func (l *layout) key(id string, seq int64) map[string]types.AttributeValue {
 	}
 }
 
-// tableKey is the primary key of the item in which a table describes itself.
-func (l *layout) tableKey() map[string]types.AttributeValue { return l.key(tableID, 0) }
+// stateKey is the primary key of a state.
+func (l *layout) stateKey(id string) map[string]types.AttributeValue {
+	return map[string]types.AttributeValue{l.attr.ID: &types.AttributeValueMemberS{Value: id}}
+}
 
 // number is a DynamoDB number.
 func number(n int64) types.AttributeValue {

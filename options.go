@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"math"
 	"regexp"
+	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -16,6 +17,7 @@ import (
 const (
 	DefaultKeepSnapshots       = 3
 	DefaultDeleteDelay         = 24 * time.Hour
+	DefaultStateRetention      = 7 * 24 * time.Hour
 	DefaultReadTimeout         = 10 * time.Second
 	DefaultWriteTimeout        = 10 * time.Second
 	DefaultRecoveryTimeout     = 60 * time.Second
@@ -27,6 +29,10 @@ const (
 	// signature is some minutes old, and a put must land within a quarter of the delay.
 	// https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv.html
 	MinDeleteDelay = time.Hour
+
+	// MinStateRetention is the shortest StateRetention, for the same reason: a save
+	// must land before half of it has passed since its revision was read.
+	MinStateRetention = time.Hour
 )
 
 // Options configures a [Provider]. The zero value works.
@@ -40,10 +46,16 @@ type Options struct {
 	// EventsTable and SnapshotsTable name the tables. Empty: DefaultEventsTable
 	// and DefaultSnapshotsTable.
 	EventsTable, SnapshotsTable string
+	// StateTables name the tables of durable state. Empty: DefaultStateTable alone.
+	// They are checked, and created, when state in one of them is first used.
+	StateTables []string
+	// StateTable tells which of StateTables holds the state of an id, always the
+	// same one for an id. It must be safe for concurrent use. Nil: the first.
+	StateTable func(id string) string
 	// Attributes names the attributes in the tables. Empty names take their defaults.
 	Attributes AttributeNames
 	// NoCreateTables leaves the making of tables to you. By default they are
-	// created when both are missing.
+	// created when both are missing, and those of StateTables when they are first used.
 	NoCreateTables bool
 	// BillingMode of tables that are created: PAY_PER_REQUEST, the default, or
 	// PROVISIONED, which needs ReadUnits and WriteUnits.
@@ -84,6 +96,13 @@ type Options struct {
 	// DefaultDeleteDelay. Minimum: MinDeleteDelay, and eight times WriteTimeout.
 	DeleteDelay time.Duration
 
+	// StateRetention is how long the row of a deleted or expired state keeps its
+	// revision. A revision that was read longer ago than half of it must be read
+	// again before it is used, because the numbers may have begun anew since. It must
+	// be the same in every process. Zero: DefaultStateRetention. Minimum:
+	// MinStateRetention, and eight times WriteTimeout.
+	StateRetention time.Duration
+
 	// Resolver finds message types by name; messages of types that it does not know
 	// are refused. Nil: the types linked into the program.
 	Resolver Resolver
@@ -123,6 +142,15 @@ func (o Options) withDefaults() Options {
 	def(&o.TableTimeout, DefaultTableTimeout)
 	def(&o.KeepSnapshots, DefaultKeepSnapshots)
 	def(&o.DeleteDelay, DefaultDeleteDelay)
+	def(&o.StateRetention, DefaultStateRetention)
+	o.StateTables = slices.Clone(o.StateTables)
+	if len(o.StateTables) == 0 {
+		o.StateTables = []string{DefaultStateTable}
+	}
+	if o.StateTable == nil {
+		first := o.StateTables[0]
+		o.StateTable = func(string) string { return first }
+	}
 	def(&o.ReadTimeout, DefaultReadTimeout)
 	def(&o.WriteTimeout, DefaultWriteTimeout)
 	def(&o.RecoveryTimeout, DefaultRecoveryTimeout)
@@ -162,10 +190,14 @@ func (o Options) problems() []error {
 			errs = append(errs, fmt.Errorf(format, args...))
 		}
 	}
-	for _, t := range []struct{ field, name string }{{"EventsTable", o.EventsTable}, {"SnapshotsTable", o.SnapshotsTable}} {
+	field := map[string]string{}
+	for _, t := range o.tableNames() {
 		bad(!tableName.MatchString(t.name), "%s %q is not 3 to 255 of a-z, A-Z, 0-9, _, ., -", t.field, t.name)
+		if other, taken := field[t.name]; taken {
+			bad(true, "%s and %s are both %q", other, t.field, t.name)
+		}
+		field[t.name] = t.field
 	}
-	bad(o.EventsTable == o.SnapshotsTable, "EventsTable and SnapshotsTable are both %q", o.EventsTable)
 	errs = append(errs, o.Attributes.problems()...)
 	switch o.BillingMode {
 	case types.BillingModePayPerRequest:
@@ -194,10 +226,21 @@ func (o Options) problems() []error {
 		"SnapshotTTL and DeleteEventsOnSnapshot together would lose history: deleted events need a snapshot that stays")
 	least := max(MinDeleteDelay, 8*min(o.WriteTimeout, math.MaxInt64/8))
 	bad(o.DeleteDelay < least, "DeleteDelay %s is below its minimum %s", o.DeleteDelay, least)
+	least = max(MinStateRetention, 8*min(o.WriteTimeout, math.MaxInt64/8))
+	bad(o.StateRetention < least, "StateRetention %s is below its minimum %s", o.StateRetention, least)
 	for i, u := range o.Upcasters {
 		bad(u == nil, "Upcasters[%d] is nil", i)
 	}
 	return errs
+}
+
+// tableNames are the names of all tables, with the options that give them.
+func (o Options) tableNames() []struct{ field, name string } {
+	names := []struct{ field, name string }{{"EventsTable", o.EventsTable}, {"SnapshotsTable", o.SnapshotsTable}}
+	for i, name := range o.StateTables {
+		names = append(names, struct{ field, name string }{fmt.Sprintf("StateTables[%d]", i), name})
+	}
+	return names
 }
 
 // invalidOptions makes one error of all problems, nil when there are none.

@@ -54,8 +54,11 @@ func TestOptions_Defaults(t *testing.T) {
 	}{
 		{"EventsTable", "Empty: DefaultEventsTable and DefaultSnapshotsTable.", o.EventsTable, "dynactor_events"},
 		{"SnapshotsTable", "Empty: DefaultEventsTable and DefaultSnapshotsTable.", o.SnapshotsTable, "dynactor_snapshots"},
+		{"StateTables", "Empty: DefaultStateTable alone.", o.StateTables, []string{"dynactor_state"}},
+		{"StateTable", "Nil: the first.", o.StateTable("a"), "dynactor_state"},
+		{"StateRetention", "Zero: DefaultStateRetention. Minimum: MinStateRetention, and eight times WriteTimeout.", o.StateRetention, 7 * 24 * time.Hour},
 		{"Attributes", "Empty names take their defaults.", o.Attributes, AttributeNames{}.withDefaults()},
-		{"NoCreateTables", "By default they are created when both are missing.", o.NoCreateTables, false},
+		{"NoCreateTables", "By default they are created when both are missing, and those of StateTables when they are first used.", o.NoCreateTables, false},
 		{"BillingMode", "PAY_PER_REQUEST, the default", o.BillingMode, types.BillingModePayPerRequest},
 		{"ReadUnits", "Zero, unless BillingMode is PROVISIONED.", o.ReadUnits, int64(0)},
 		{"WriteUnits", "Zero, unless BillingMode is PROVISIONED.", o.WriteUnits, int64(0)},
@@ -96,6 +99,9 @@ func TestOptions_Defaults(t *testing.T) {
 	}
 	if MinDeleteDelay != time.Hour {
 		t.Errorf("MinDeleteDelay is %s", MinDeleteDelay)
+	}
+	if MinStateRetention != time.Hour {
+		t.Errorf("MinStateRetention is %s", MinStateRetention)
 	}
 }
 
@@ -145,6 +151,32 @@ func TestOptions_Problems(t *testing.T) {
 		"one table for both": {
 			o:    Options{EventsTable: "dynactor_snapshots"},
 			want: []string{`EventsTable and SnapshotsTable are both "dynactor_snapshots"`},
+		},
+		"tables of state": {
+			o: Options{StateTables: []string{"a-b", "x", "dynactor_events", "a-b"}},
+			want: []string{
+				`StateTables[1] "x" is not 3 to 255 of a-z, A-Z, 0-9, _, ., -`,
+				`EventsTable and StateTables[2] are both "dynactor_events"`,
+				`StateTables[0] and StateTables[3] are both "a-b"`,
+			},
+		},
+		"the default table of state for events": {
+			o:    Options{EventsTable: "dynactor_state"},
+			want: []string{`EventsTable and StateTables[0] are both "dynactor_state"`},
+		},
+		"the shortest retention": {
+			o: Options{StateRetention: time.Hour},
+		},
+		"a retention below it": {
+			o:    Options{StateRetention: time.Hour - 1},
+			want: []string{"StateRetention 59m59.999999999s is below its minimum 1h0m0s"},
+		},
+		"the shortest retention for long writes": {
+			o: Options{WriteTimeout: 10 * time.Minute, StateRetention: 80 * time.Minute},
+		},
+		"a retention below it for long writes": {
+			o:    Options{WriteTimeout: 10 * time.Minute, StateRetention: 80*time.Minute - 1},
+			want: []string{"StateRetention 1h19m59.999999999s is below its minimum 1h20m0s"},
 		},
 		"attributes": {
 			o: Options{Attributes: AttributeNames{Data: "pid", Meta: long, Tags: "a\xff"}},
@@ -210,7 +242,10 @@ func TestOptions_Problems(t *testing.T) {
 		},
 		"writes without end": {
 			o:    Options{WriteTimeout: math.MaxInt64},
-			want: []string{"DeleteDelay 24h0m0s is below its minimum 2562047h47m16.8547758s"},
+			want: []string{
+				"DeleteDelay 24h0m0s is below its minimum 2562047h47m16.8547758s",
+				"StateRetention 168h0m0s is below its minimum 2562047h47m16.8547758s",
+			},
 		},
 		"no upcaster": {
 			o:    Options{Upcasters: []Upcaster{func(n string, b []byte) (string, []byte, error) { return n, b, nil }, nil}},

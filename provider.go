@@ -30,6 +30,7 @@ type Provider struct {
 	tables    *tables
 	journal   *Journal
 	snapshots *dynamoSnapshots
+	state     *StateStore
 	obs       *observer
 	owned     *http.Transport // connections of a client made by Open
 }
@@ -126,13 +127,19 @@ func newProvider(client Client, o Options) (*Provider, error) {
 	if err != nil {
 		return nil, fail("new provider", "", noSeq, err)
 	}
+	codec := newCodec(o)
 	l := newLayout(o.EventsTable, o.SnapshotsTable, o.Attributes)
 	calls := newCaller(client, o)
-	tabs := newTables(calls, l, o, obs)
-	codec := newCodec(o)
+	tabs := newTables(calls, l, o, obs,
+		table{name: o.EventsTable, sorted: true},
+		table{name: o.SnapshotsTable, sorted: true, expires: true, wanted: o.SnapshotTTL > 0})
+	state := &StateStore{o: o, caller: calls, layout: l, codec: codec, tables: map[string]*tables{}}
+	for _, name := range o.StateTables {
+		state.tables[name] = newTables(calls, l, o, obs, table{name: name, expires: true, wanted: true})
+	}
 	journal := &Journal{o: o, caller: calls, tables: tabs, layout: l, codec: codec}
 	return &Provider{
-		o: o, caller: calls, tables: tabs, obs: obs, journal: journal,
+		o: o, caller: calls, tables: tabs, obs: obs, journal: journal, state: state,
 		snapshots: &dynamoSnapshots{o: o, caller: calls, tables: tabs, layout: l, codec: codec},
 	}, nil
 }
@@ -171,18 +178,34 @@ func (p *Provider) Journal() *Journal { return p.journal }
 // Snapshots gives access to the snapshots without actors.
 func (p *Provider) Snapshots() SnapshotStore { return p.snapshots }
 
+// State gives access to durable state without actors.
+func (p *Provider) State() *StateStore { return p.state }
+
 // EnsureTables does now what the first operation would do: check the tables
 // and, unless [Options.NoCreateTables] is set, create them and wait until they
-// are usable. Calling it again costs nothing.
+// are usable. Calling it again costs nothing. It is about events and snapshots; for
+// state see [StateStore.EnsureTables].
 func (p *Provider) EnsureTables(ctx context.Context) error {
 	return fail("ensure tables", "", noSeq, p.tables.ready(ctx))
 }
 
 // VerifyTables reads how the tables are made and names everything that is not
 // as this provider needs it: missing or inactive tables, keys, format and layout,
-// expiry, replicas in other regions. It changes nothing. The error matches [ErrSchema].
+// expiry, replicas in other regions. A table of state may be missing, since it is
+// made when it is first used. It changes nothing. The error matches [ErrSchema].
 func (p *Provider) VerifyTables(ctx context.Context) error {
-	return fail("verify tables", "", noSeq, p.tables.verify(ctx))
+	problems, err := p.tables.verify(ctx, false)
+	for _, name := range p.o.StateTables {
+		if err == nil {
+			var more []error
+			more, err = p.state.tables[name].verify(ctx, true)
+			problems = append(problems, more...)
+		}
+	}
+	if err == nil && len(problems) > 0 {
+		err = fmt.Errorf("%w: %w", ErrSchema, errors.Join(problems...))
+	}
+	return fail("verify tables", "", noSeq, err)
 }
 
 // Close refuses new operations with [ErrClosed], waits until those in flight

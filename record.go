@@ -105,14 +105,7 @@ func (l *layout) record(it item) (record, error) {
 			f.fail(l.attr.Last, fmt.Sprintf("is %d, which no append that holds number %d can end with", r.last, r.seq))
 		}
 	}
-	if v, ok := it[l.attr.Tags]; ok {
-		tags, ok := v.(*types.AttributeValueMemberSS)
-		if !ok {
-			f.fail(l.attr.Tags, "is no set of strings")
-		} else {
-			r.tags = tags.Value
-		}
-	}
+	r.tags = f.set(l.attr.Tags)
 	if v, ok := it[l.attr.Meta]; ok {
 		r.meta = f.texts(l.attr.Meta, v)
 	}
@@ -206,6 +199,20 @@ func (f *fields) payload() []byte {
 		return nil
 	}
 	return v.Value
+}
+
+// set reads a set of strings; nil where there is none.
+func (f *fields) set(name string) []string {
+	v, ok := f.it[name]
+	if !ok {
+		return nil
+	}
+	set, ok := v.(*types.AttributeValueMemberSS)
+	if !ok {
+		f.fail(name, "is no set of strings")
+		return nil
+	}
+	return set.Value
 }
 
 func (f *fields) texts(name string, v types.AttributeValue) map[string]string {

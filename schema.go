@@ -2,7 +2,6 @@ package dynactor
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -10,25 +9,41 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// keySchema is the primary key of both tables.
-func (l *layout) keySchema() []types.KeySchemaElement {
-	return []types.KeySchemaElement{
+// keySchema is the primary key of a table.
+func (l *layout) keySchema(t table) []types.KeySchemaElement {
+	keys := []types.KeySchemaElement{
 		{AttributeName: &l.attr.ID, KeyType: types.KeyTypeHash},
 		{AttributeName: &l.attr.Seq, KeyType: types.KeyTypeRange},
 	}
+	if !t.sorted {
+		return keys[:1]
+	}
+	return keys
 }
 
 // keyTypes declares the attributes of the primary key.
-func (l *layout) keyTypes() []types.AttributeDefinition {
-	return []types.AttributeDefinition{
+func (l *layout) keyTypes(t table) []types.AttributeDefinition {
+	defs := []types.AttributeDefinition{
 		{AttributeName: &l.attr.ID, AttributeType: types.ScalarAttributeTypeS},
 		{AttributeName: &l.attr.Seq, AttributeType: types.ScalarAttributeTypeN},
 	}
+	if !t.sorted {
+		return defs[:1]
+	}
+	return defs
+}
+
+// tableKey is the primary key of the item in which a table describes itself.
+func (l *layout) tableKey(t table) item {
+	if !t.sorted {
+		return l.stateKey(tableID)
+	}
+	return l.key(tableID, 0)
 }
 
 // tableItem is the item in which a table describes itself.
-func (l *layout) tableItem() item {
-	it := l.tableKey()
+func (l *layout) tableItem(t table) item {
+	it := l.tableKey(t)
 	it[l.attr.Format] = number(format)
 	it[l.attr.Layout] = &types.AttributeValueMemberS{Value: layoutName}
 	return it
@@ -51,13 +66,13 @@ func (l *layout) checkTableItem(table string, it item) error {
 
 // shape names what is wrong with a table's keys and replicas. A table that could
 // not be described has none of them, and nothing is said about it.
-func (t *tables) shape(d *types.TableDescription) []error {
+func (t *tables) shape(needs table, d *types.TableDescription) []error {
 	if len(d.KeySchema) == 0 {
 		return nil
 	}
-	name := aws.ToString(d.TableName)
+	name := needs.name
 	var errs []error
-	if got, want := describeKeys(d.KeySchema, d.AttributeDefinitions), describeKeys(t.layout.keySchema(), t.layout.keyTypes()); got != want {
+	if got, want := describeKeys(d.KeySchema, d.AttributeDefinitions), describeKeys(t.layout.keySchema(needs), t.layout.keyTypes(needs)); got != want {
 		errs = append(errs, fmt.Errorf("table %q has the key %s, expected %s", name, got, want))
 	}
 	home := regionOf(aws.ToString(d.TableArn))
@@ -104,52 +119,53 @@ func regionOf(arn string) string {
 	return ""
 }
 
-// verify names all that is wrong with the tables, and changes nothing.
-func (t *tables) verify(ctx context.Context) error {
+// verify names all that is wrong with the tables, and changes nothing. With
+// existing, tables that do not exist are passed over.
+func (t *tables) verify(ctx context.Context, existing bool) ([]error, error) {
 	var errs []error
-	for _, name := range []string{t.layout.events, t.layout.snapshots} {
-		problems, err := t.verifyTable(ctx, name)
+	for _, needs := range t.group {
+		problems, err := t.verifyTable(ctx, needs, existing)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		errs = append(errs, problems...)
 	}
-	if len(errs) > 0 {
-		return fmt.Errorf("%w: %w", ErrSchema, errors.Join(errs...))
-	}
-	return nil
+	return errs, nil
 }
 
-func (t *tables) verifyTable(ctx context.Context, name string) ([]error, error) {
-	d, err := t.describe(ctx, name)
+func (t *tables) verifyTable(ctx context.Context, needs table, existing bool) ([]error, error) {
+	d, err := t.describe(ctx, needs.name)
 	if err != nil {
 		return nil, err
 	}
 	if d == nil {
-		return []error{fmt.Errorf("table %q does not exist", name)}, nil
+		if existing {
+			return nil, nil
+		}
+		return []error{fmt.Errorf("table %q does not exist", needs.name)}, nil
 	}
-	problems := t.shape(d)
+	problems := t.shape(needs, d)
 	if !usable(d.TableStatus) {
-		return append(problems, fmt.Errorf("table %q is %s", name, d.TableStatus)), nil
+		return append(problems, fmt.Errorf("table %q is %s", needs.name, d.TableStatus)), nil
 	}
 	if len(problems) == 0 { // with another key there is no such item
-		it, err := t.readItem(ctx, name)
+		it, err := t.readItem(ctx, needs)
 		if err != nil {
 			return nil, err
 		}
 		if it != nil { // none: never used so far
-			if err := t.layout.checkTableItem(name, it); err != nil {
+			if err := t.layout.checkTableItem(needs.name, it); err != nil {
 				problems = append(problems, err)
 			}
 		}
 	}
-	if name == t.layout.snapshots {
-		on, err := t.expires(ctx, name)
+	if needs.expires {
+		on, err := t.expires(ctx, needs.name)
 		if err != nil {
 			return nil, err
 		}
 		if !on {
-			problems = append(problems, fmt.Errorf("table %q does not expire items by attribute %q", name, t.layout.attr.Expires))
+			problems = append(problems, fmt.Errorf("table %q does not expire items by attribute %q", needs.name, t.layout.attr.Expires))
 		}
 	}
 	return problems, nil

@@ -27,6 +27,9 @@ func open(t *testing.T, o dynactor.Options) (*dynactor.Provider, *dynactortest.D
 func openOn(t *testing.T, db *dynactortest.DB, client dynactor.Client, o dynactor.Options) *dynactor.Provider {
 	t.Helper()
 	o.EventsTable, o.SnapshotsTable = db.EventsTable, db.SnapshotsTable
+	if o.StateTables == nil {
+		o.StateTables = []string{db.StateTable}
+	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}

@@ -17,14 +17,23 @@ import (
 // errNotThere says that a table is missing or not active, which may pass.
 var errNotThere = errors.New("table is not there yet")
 
-// tables makes sure, once in a process, that the tables are what this package
-// needs. It is safe for concurrent use: callers that come while a check is under
+// table is what this package needs of one table.
+type table struct {
+	name    string
+	sorted  bool // by number within an id; else an id has one item
+	expires bool // items are removed by their expiry
+	wanted  bool // items with an expiry are written, so that it is switched on in a table that is there already
+}
+
+// tables makes sure, once in a process, that tables which belong together are
+// what this package needs. It is safe for concurrent use: callers that come while a check is under
 // way share it, and what failed is tried again by the next one.
 type tables struct {
 	caller *caller
 	layout *layout
 	o      Options
 	obs    *observer
+	group  []table
 
 	ok   atomic.Bool
 	mu   sync.Mutex
@@ -38,8 +47,8 @@ type flight struct {
 	ended bool // the time of the caller that led it was up, which says nothing about that of others
 }
 
-func newTables(c *caller, l *layout, o Options, obs *observer) *tables {
-	return &tables{caller: c, layout: l, o: o, obs: obs}
+func newTables(c *caller, l *layout, o Options, obs *observer, group ...table) *tables {
+	return &tables{caller: c, layout: l, o: o, obs: obs, group: group}
 }
 
 // ready returns when the tables can be used. After the first success it costs
@@ -92,42 +101,44 @@ func (t *tables) lead(ctx context.Context, f *flight) {
 	}
 }
 
-// ensure checks both tables, and creates them where that is right.
+// ensure checks the tables, and creates them where that is right.
 func (t *tables) ensure(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, t.o.TableTimeout)
 	defer cancel()
 	made := map[string]bool{} // by us or by another process in this time
 	for n := 1; ; n++ {
-		events, errEvents := t.await(ctx, t.layout.events)
-		snapshots, errSnapshots := t.await(ctx, t.layout.snapshots)
-		if err := errors.Join(errEvents, errSnapshots); err != nil {
+		there, err := t.look(ctx)
+		if err != nil {
 			return err
 		}
-		if events != nil && snapshots != nil {
-			return t.adopt(ctx, made, events, snapshots)
+		var missing []table
+		for _, d := range t.group {
+			if there[d.name] == nil {
+				missing = append(missing, d)
+			}
+		}
+		if len(missing) == 0 {
+			return t.adopt(ctx, made, there)
 		}
 		if t.o.NoCreateTables {
-			return t.missing(events, snapshots)
+			return notThere(missing)
 		}
-		for _, d := range []struct {
-			name      string
-			is, other *types.TableDescription
-		}{{t.layout.events, events, snapshots}, {t.layout.snapshots, snapshots, events}} {
-			switch {
-			case d.is != nil:
-				continue
-			case made[d.name]:
+		for _, d := range missing {
+			if made[d.name] {
 				// A description may be some seconds behind the creation.
 				if err := t.caller.pause(ctx, backoff(n)); err != nil {
 					return fmt.Errorf("%w: %w: table %q is made, but cannot be seen yet: %w", ErrSchema, errNotThere, d.name, err)
 				}
 				continue
-			case d.other != nil:
-				if err := t.halfMade(ctx, d.other, d.name); err != nil {
-					return err
+			}
+			for _, other := range t.group {
+				if is := there[other.name]; is != nil {
+					if err := t.halfMade(ctx, other, is, d.name); err != nil {
+						return err
+					}
 				}
 			}
-			if err := t.create(ctx, d.name); err != nil {
+			if err := t.create(ctx, d); err != nil {
 				return err
 			}
 			made[d.name] = true
@@ -135,14 +146,25 @@ func (t *tables) ensure(ctx context.Context) error {
 	}
 }
 
-// missing names the tables that are not there.
-func (t *tables) missing(events, snapshots *types.TableDescription) error {
+// look waits for the tables that are being created, and describes those that exist.
+func (t *tables) look(ctx context.Context) (map[string]*types.TableDescription, error) {
+	there := map[string]*types.TableDescription{}
 	var errs []error
-	if events == nil {
-		errs = append(errs, fmt.Errorf("table %q does not exist", t.layout.events))
+	for _, d := range t.group {
+		is, err := t.await(ctx, d.name)
+		errs = append(errs, err)
+		if is != nil {
+			there[d.name] = is
+		}
 	}
-	if snapshots == nil {
-		errs = append(errs, fmt.Errorf("table %q does not exist", t.layout.snapshots))
+	return there, errors.Join(errs...)
+}
+
+// notThere names the tables that are missing.
+func notThere(missing []table) error {
+	var errs []error
+	for _, d := range missing {
+		errs = append(errs, fmt.Errorf("table %q does not exist", d.name))
 	}
 	return fmt.Errorf("%w: %w: %w", ErrSchema, errNotThere, errors.Join(errs...))
 }
@@ -155,11 +177,10 @@ const lostLooks = 8
 // own item it was in use, and the other one is lost: an error. When it does not, a
 // creation is under way or was interrupted, and may go on. The lost one is looked
 // for again after the item was read, since another process may have made it meanwhile.
-func (t *tables) halfMade(ctx context.Context, is *types.TableDescription, lost string) error {
-	if errs := t.shape(is); len(errs) > 0 {
+func (t *tables) halfMade(ctx context.Context, present table, is *types.TableDescription, lost string) error {
+	if errs := t.shape(present, is); len(errs) > 0 {
 		return fmt.Errorf("%w: %w", ErrSchema, errors.Join(errs...))
 	}
-	present := aws.ToString(is.TableName)
 	it, err := t.readItem(ctx, present)
 	if err != nil || it == nil {
 		return err
@@ -174,7 +195,7 @@ func (t *tables) halfMade(ctx context.Context, is *types.TableDescription, lost 
 		}
 	}
 	return fmt.Errorf("%w: table %q has been in use, but %q does not exist: it is not created anew, because that would hide a loss",
-		ErrSchema, present, lost)
+		ErrSchema, present.name, lost)
 }
 
 // await describes a table, and waits while it is being created; nil says that
@@ -232,11 +253,12 @@ func isDenied(err error) bool {
 const limitPatience = 20 * time.Second
 
 // create asks for a table. One that exists by now is as good.
-func (t *tables) create(ctx context.Context, name string) error {
+func (t *tables) create(ctx context.Context, d table) error {
+	name := d.name
 	t.obs.warn(ctx, "creating table", "table", name, "billing_mode", t.o.BillingMode)
 	in := &dynamodb.CreateTableInput{
 		TableName: &name, BillingMode: t.o.BillingMode,
-		KeySchema: t.layout.keySchema(), AttributeDefinitions: t.layout.keyTypes(),
+		KeySchema: t.layout.keySchema(d), AttributeDefinitions: t.layout.keyTypes(d),
 	}
 	if t.o.BillingMode == types.BillingModeProvisioned {
 		in.ProvisionedThroughput = &types.ProvisionedThroughput{ReadCapacityUnits: &t.o.ReadUnits, WriteCapacityUnits: &t.o.WriteUnits}
@@ -258,29 +280,30 @@ func (t *tables) create(ctx context.Context, name string) error {
 
 // adopt checks tables that are there, writes or reads the item in which each
 // describes itself, and switches on expiry where it is needed.
-func (t *tables) adopt(ctx context.Context, made map[string]bool, all ...*types.TableDescription) error {
+func (t *tables) adopt(ctx context.Context, made map[string]bool, there map[string]*types.TableDescription) error {
 	var errs []error
-	for _, d := range all {
-		errs = append(errs, t.shape(d)...)
+	for _, d := range t.group {
+		errs = append(errs, t.shape(d, there[d.name])...)
 	}
 	if len(errs) > 0 {
 		return fmt.Errorf("%w: %w", ErrSchema, errors.Join(errs...))
 	}
-	if made[t.layout.snapshots] || (t.o.SnapshotTTL > 0 && !t.o.NoCreateTables) {
-		if err := t.expire(ctx); err != nil {
-			t.obs.warn(ctx, "expiry cannot be switched on", "table", t.layout.snapshots, "error", err)
+	for _, d := range t.group {
+		if d.expires && (made[d.name] || (d.wanted && !t.o.NoCreateTables)) {
+			if err := t.expire(ctx, d.name); err != nil {
+				t.obs.warn(ctx, "expiry cannot be switched on", "table", d.name, "error", err)
+			}
 		}
 	}
-	for _, d := range all {
-		name := aws.ToString(d.TableName)
-		it, err := t.readItem(ctx, name)
+	for _, d := range t.group {
+		it, err := t.readItem(ctx, d)
 		if err == nil && it == nil {
-			it, err = t.writeItem(ctx, name)
+			it, err = t.writeItem(ctx, d)
 		}
 		if err != nil {
 			return err
 		}
-		if err := t.layout.checkTableItem(name, it); err != nil {
+		if err := t.layout.checkTableItem(d.name, it); err != nil {
 			return fmt.Errorf("%w: %w", ErrSchema, err)
 		}
 	}
@@ -288,12 +311,12 @@ func (t *tables) adopt(ctx context.Context, made map[string]bool, all ...*types.
 }
 
 // readItem reads the item in which a table describes itself; nil for none.
-func (t *tables) readItem(ctx context.Context, name string) (item, error) {
-	out, err := read(ctx, t.caller, name, t.caller.client.GetItem, &dynamodb.GetItemInput{
-		TableName: &name, Key: t.layout.tableKey(), ConsistentRead: aws.Bool(true),
+func (t *tables) readItem(ctx context.Context, d table) (item, error) {
+	out, err := read(ctx, t.caller, d.name, t.caller.client.GetItem, &dynamodb.GetItemInput{
+		TableName: &d.name, Key: t.layout.tableKey(d), ConsistentRead: aws.Bool(true),
 	})
 	if err != nil {
-		return nil, fmt.Errorf("read the own item of table %q: %w", name, err)
+		return nil, fmt.Errorf("read the own item of table %q: %w", d.name, err)
 	}
 	if len(out.Item) == 0 {
 		return nil, nil
@@ -303,20 +326,19 @@ func (t *tables) readItem(ctx context.Context, name string) (item, error) {
 
 // writeItem writes that item, unless another process was faster, and returns
 // what is there.
-func (t *tables) writeItem(ctx context.Context, name string) (item, error) {
-	_, err := write(ctx, t.caller, name, t.caller.client.PutItem, &dynamodb.PutItemInput{
-		TableName: &name, Item: t.layout.tableItem(),
+func (t *tables) writeItem(ctx context.Context, d table) (item, error) {
+	_, err := write(ctx, t.caller, d.name, t.caller.client.PutItem, &dynamodb.PutItemInput{
+		TableName: &d.name, Item: t.layout.tableItem(d),
 		ConditionExpression: &t.layout.emptySlot, ExpressionAttributeNames: t.layout.keyNames,
 	})
 	if err != nil && !errors.As(err, new(*types.ConditionalCheckFailedException)) {
-		return nil, fmt.Errorf("write the own item of table %q: %w", name, err)
+		return nil, fmt.Errorf("write the own item of table %q: %w", d.name, err)
 	}
-	return t.readItem(ctx, name)
+	return t.readItem(ctx, d)
 }
 
-// expire switches on DynamoDB's removal of expired snapshots.
-func (t *tables) expire(ctx context.Context) error {
-	name := t.layout.snapshots
+// expire switches on DynamoDB's removal of expired items.
+func (t *tables) expire(ctx context.Context, name string) error {
 	on, err := t.expires(ctx, name)
 	if err != nil || on {
 		return err
