@@ -194,7 +194,7 @@ func (w *saving) compare(ctx context.Context, k *call, old item, cause error) er
 			return fmt.Errorf("%w: %w", ErrConflict, cause)
 		}
 	}
-	if op, _ := old[w.s.layout.attr.Operation].(*types.AttributeValueMemberS); op != nil && op.Value == w.op {
+	if w.s.operation(old) == w.op {
 		return nil
 	}
 	current := w.s.revision(old)

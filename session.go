@@ -311,16 +311,25 @@ func (s *session) enter(name string) (*stream, error) {
 	if st := s.streams[name]; st != nil {
 		return st, nil
 	}
-	if err := checkID(name); err != nil {
+	if err := checkStable(name, name == s.chosen, s.p.o); err != nil {
 		return nil, err
-	}
-	if name != s.chosen && !s.p.o.StableID(name) {
-		return nil, fmt.Errorf("%w: the framework generates such names anew at every start; spawn the actor with "+
-			"a name of its own, with SpawnNamed; for virtual actors take clustered.Using in the place of persistence.Using", ErrUnstableID)
 	}
 	st := &stream{id: name}
 	s.streams[name] = st
 	return st, nil
+}
+
+// checkStable refuses what cannot be the id of an actor. An id that somebody chose
+// on purpose is not one that the framework generated.
+func checkStable(id string, chosen bool, o Options) error {
+	if err := checkID(id); err != nil {
+		return err
+	}
+	if !chosen && !o.StableID(id) {
+		return fmt.Errorf("%w: the framework generates such names anew at every start; spawn the actor with "+
+			"a name of its own, with SpawnNamed; for virtual actors take clustered.Using in the place of persistence.Using", ErrUnstableID)
+	}
+	return nil
 }
 
 // must panics with an *Error when there is an error, after logging it: the

@@ -87,20 +87,22 @@ func (s *StateStore) EnsureTables(ctx context.Context) error {
 // decoded is an error that matches [ErrDecode], and the Revision is set with it
 // where it can be read.
 func (s *StateStore) Load(ctx context.Context, id string) (State, error) {
-	st, err := s.load(ctx, id)
+	st, _, err := s.load(ctx, id)
 	return st, fail("load state", id, noSeq, err)
 }
 
-func (s *StateStore) load(ctx context.Context, id string) (State, error) {
+// load also returns the operation id of the row.
+func (s *StateStore) load(ctx context.Context, id string) (st State, op string, err error) {
 	name, err := s.open(ctx, id)
 	if err != nil {
-		return State{}, err
+		return State{}, "", err
 	}
 	it, err := s.get(ctx, name, id)
 	if err != nil {
-		return State{}, err
+		return State{}, "", err
 	}
-	return s.state(id, it)
+	st, err = s.state(id, it)
+	return st, s.operation(it), err
 }
 
 // LoadState is [StateStore.Load] for values of one type. Where there is no value

@@ -153,6 +153,14 @@ func (s *StateStore) exists(it item) (bool, error) {
 	return ms > s.o.wall().UnixMilli(), f.err
 }
 
+// operation is the id of the save or deletion that wrote a row; empty for none.
+func (s *StateStore) operation(it item) string {
+	if op, ok := it[s.layout.attr.Operation].(*types.AttributeValueMemberS); ok {
+		return op.Value
+	}
+	return ""
+}
+
 // revision is that of a row; 0 for none, and for what is no row of ours.
 func (s *StateStore) revision(it item) int64 {
 	f := fields{l: s.layout, it: it}

@@ -1,0 +1,162 @@
+package dynactor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/asynkron/protoactor-go/ctxext"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+// stateActivation is one incarnation of an actor under UsingState. It knows at
+// which revision the actor's state is. It hangs on the actor's context, and is for
+// the actor's goroutine alone. As with a session, contexts and panics are made here.
+type stateActivation struct {
+	p      *Provider
+	id     string
+	chosen bool // somebody chose the id on purpose
+	stage  stage
+
+	revision int64
+	op       string    // of the row; a revision alone may be that of another life of the id
+	known    time.Time // wall clock: that was so then, or later
+
+	dead   *Error // the write that failed
+	failed *Error // the last panic
+}
+
+var _ ctxext.ContextExtension = (*stateActivation)(nil)
+
+var stateActivationID = ctxext.NextContextExtensionID()
+
+func (a *stateActivation) ExtensionID() ctxext.ContextExtensionID { return stateActivationID }
+
+// stateActivationOf is what UsingState has put on an actor's context when it started.
+func stateActivationOf(ctx actor.ReceiverContext) *stateActivation {
+	a, _ := ctx.Get(stateActivationID).(*stateActivation)
+	return a
+}
+
+// load reads the state, and tries again for RecoveryTimeout while it fails for a
+// passing cause. It panics with all else.
+func (a *stateActivation) load() State {
+	const op = "load state"
+	a.stage = recovering
+	a.must(op, checkStable(a.id, a.chosen, a.p.o))
+	ctx := context.Background()
+	wait := a.p.newPatience(a.id)
+	for {
+		st, err := a.look(ctx)
+		if err == nil {
+			a.stage = live
+			return st
+		}
+		a.must(op, wait.again(ctx, err))
+	}
+}
+
+// look reads the row and notes where it is.
+func (a *stateActivation) look(ctx context.Context) (State, error) {
+	sent := a.p.o.wall()
+	st, op, err := a.p.state.load(ctx, a.id)
+	if err != nil {
+		return State{}, err
+	}
+	a.revision, a.op, a.known = st.Revision, op, sent
+	return st, nil
+}
+
+// save stores a state at the next revision.
+func (a *stateActivation) save(op string, st State, extra []types.TransactWriteItem) error {
+	if err := a.writable(op); err != nil {
+		return err
+	}
+	w, err := a.p.state.newSave(a.id, a.revision, a.known, st, extra)
+	if err != nil {
+		return fail(op, a.id, noSeq, err)
+	}
+	return a.write(op, w)
+}
+
+// remove deletes the state at the next revision, unless there is no row.
+func (a *stateActivation) remove(op string) error {
+	if err := a.writable(op); err != nil {
+		return err
+	}
+	if a.revision == 0 {
+		return nil
+	}
+	w, err := a.p.state.newDelete(a.id, a.revision, a.known)
+	if err != nil {
+		return fail(op, a.id, noSeq, err)
+	}
+	return a.write(op, w)
+}
+
+// writable refuses to write before the state is loaded. It panics when this
+// incarnation has ended, or a write of it has failed.
+func (a *stateActivation) writable(op string) error {
+	switch {
+	case a == nil:
+		return fail(op, "", noSeq, errNoState)
+	case a.stage == ended:
+		a.must(op, errEnded)
+	case a.stage < live:
+		return fail(op, a.id, noSeq, fmt.Errorf("%w: the state has not been loaded yet", ErrRecovering))
+	case a.dead != nil:
+		a.must(op, a.dead)
+	}
+	return nil
+}
+
+// write sends what has been prepared. It returns the failed condition of one of the
+// actor's own writes, which changes nothing, and panics with all else.
+func (a *stateActivation) write(op string, w *saving) error {
+	ctx := context.Background()
+	err := a.refresh(ctx)
+	if err == nil {
+		w.known = a.known
+		err = w.write(ctx)
+	}
+	if errors.As(err, new(*ExtraError)) && !errors.Is(err, ErrOutcomeUnknown) {
+		return fail(op, a.id, noSeq, err)
+	}
+	if err != nil {
+		a.dead, _ = errors.AsType[*Error](fail(op, a.id, noSeq, err))
+		a.must(op, a.dead)
+	}
+	a.revision, a.op = w.expected+1, w.op
+	if w.firstSent.After(a.known) {
+		a.known = w.firstSent
+	}
+	return nil
+}
+
+// refresh reads the row again when the revision is known for too long. It must be
+// the very same row.
+func (a *stateActivation) refresh(ctx context.Context) error {
+	if !a.p.state.stale(a.known) {
+		return nil
+	}
+	revision, op := a.revision, a.op
+	if _, err := a.look(ctx); err != nil {
+		return err
+	}
+	if a.revision != revision || a.op != op {
+		return &RevisionConflict{Expected: revision, Current: a.revision}
+	}
+	return nil
+}
+
+// must panics with an *Error when there is an error, after logging it.
+func (a *stateActivation) must(op string, err error) {
+	if err == nil {
+		return
+	}
+	a.failed, _ = errors.AsType[*Error](fail(op, a.id, noSeq, err))
+	a.p.obs.failed(context.Background(), a.failed)
+	panic(a.failed)
+}
