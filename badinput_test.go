@@ -24,7 +24,7 @@ import (
 
 // calls are all public methods that take a persistence id, called with one.
 func calls(ctx context.Context, p *dynactor.Provider, s persistence.ProviderState, id string) map[string]func() error {
-	j, store := p.Journal(), p.Snapshots()
+	j, store, states := p.Journal(), p.Snapshots(), p.State()
 	seam := func(f func()) func() error {
 		return func() error {
 			if err := caught(f); err != nil {
@@ -49,6 +49,14 @@ func calls(ctx context.Context, p *dynactor.Provider, s persistence.ProviderStat
 		"SnapshotStore.List":       func() error { _, err := store.List(ctx, id); return err },
 		"SnapshotStore.Delete":     func() error { return store.Delete(ctx, id, 1) },
 		"SnapshotStore.DeleteTo":   func() error { return store.DeleteTo(ctx, id, 1) },
+
+		"StateStore.Load":      func() error { _, err := states.Load(ctx, id); return err },
+		"StateStore.LoadMany":  func() error { _, err := states.LoadMany(ctx, id); return err },
+		"StateStore.Save":      func() error { _, err := states.Save(ctx, id, 0, text("x")); return err },
+		"StateStore.SaveState": func() error { _, err := states.SaveState(ctx, id, 0, dynactor.State{Message: text("x")}); return err },
+		"StateStore.SaveWith":  func() error { _, err := states.SaveWith(ctx, id, 0, dynactor.State{Message: text("x")}); return err },
+		"StateStore.Delete":    func() error { _, err := states.Delete(ctx, id, 1); return err },
+		"StateStore.Purge":     func() error { return states.Purge(ctx, id, 1) },
 
 		"ProviderState.GetSnapshot":     seam(func() { p.GetState().GetSnapshot(id) }),
 		"ProviderState.GetEvents":       seam(func() { p.GetState().GetEvents(id, 0, 0, func(any) {}) }),

@@ -241,7 +241,7 @@ func TestOptions_Problems(t *testing.T) {
 			want: []string{"DeleteDelay 1h19m59.999999999s is below its minimum 1h20m0s"},
 		},
 		"writes without end": {
-			o:    Options{WriteTimeout: math.MaxInt64},
+			o: Options{WriteTimeout: math.MaxInt64},
 			want: []string{
 				"DeleteDelay 24h0m0s is below its minimum 2562047h47m16.8547758s",
 				"StateRetention 168h0m0s is below its minimum 2562047h47m16.8547758s",

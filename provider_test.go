@@ -394,6 +394,13 @@ func TestProvider_AfterClose(t *testing.T) {
 			db.Faults.Reset()
 			refused := calls(t.Context(), p, living, "a")
 			refused["Provider.VerifyTables"] = func() error { return p.VerifyTables(t.Context()) }
+			refused["StateStore.EnsureTables"] = func() error { return p.State().EnsureTables(t.Context()) }
+			refused["StateStore.IDs"] = func() error {
+				for _, err := range p.State().IDs(t.Context(), "") {
+					return err
+				}
+				return nil
+			}
 			if !used {
 				refused["Provider.EnsureTables"] = func() error { return p.EnsureTables(t.Context()) }
 			}
@@ -411,13 +418,13 @@ func TestProvider_AfterClose(t *testing.T) {
 			var missing []string
 			for kind, v := range map[string]reflect.Type{
 				"Provider": reflect.TypeFor[*dynactor.Provider](), "Journal": reflect.TypeFor[*dynactor.Journal](),
-				"SnapshotStore": reflect.TypeFor[dynactor.SnapshotStore](),
+				"SnapshotStore": reflect.TypeFor[dynactor.SnapshotStore](), "StateStore": reflect.TypeFor[*dynactor.StateStore](),
 			} {
 				for i := range v.NumMethod() {
 					missing = append(missing, kind+"."+v.Method(i).Name)
 				}
 			}
-			harmless := []string{"Provider.Close", "Provider.EnsureTables", "Provider.GetState", "Provider.Journal", "Provider.Snapshots"}
+			harmless := []string{"Provider.Close", "Provider.EnsureTables", "Provider.GetState", "Provider.Journal", "Provider.Snapshots", "Provider.State"}
 			missing = slices.DeleteFunc(missing, func(m string) bool {
 				return slices.Contains(harmless, m) || slices.Contains(slices.Collect(maps.Keys(refused)), m)
 			})

@@ -9,10 +9,14 @@ import (
 
 // Unprocessed lets only the first n writes of a BatchWriteItem reach the
 // server, in the order of the tables' names and of the requests to each. The
-// rest comes back as UnprocessedItems. With n = 0 nothing reaches the server.
+// rest comes back as UnprocessedItems. With n = 0 nothing reaches the server. With
+// a BatchGetItem it is the same for its reads and UnprocessedKeys.
 func Unprocessed(n int) Action {
 	return Action{run: func(c *call, next sender) (*answer, error) {
 		in := decode(c.body)
+		if c.record.Op == "BatchGetItem" {
+			return unprocessedReads(c, in, max(n, 0), next)
+		}
 		var asked map[string][]json.RawMessage
 		if !in.get("RequestItems", &asked) {
 			return next(c.body)
@@ -35,6 +39,41 @@ func Unprocessed(n int) Action {
 		out["UnprocessedItems"] = encode(rest)
 		return got.with(encode(out)), nil
 	}}
+}
+
+// unprocessedReads is Unprocessed for a BatchGetItem.
+func unprocessedReads(c *call, in object, n int, next sender) (*answer, error) {
+	var asked, sent, rest map[string]object
+	if !in.get("RequestItems", &asked) {
+		return next(c.body)
+	}
+	keys := map[string][]json.RawMessage{}
+	for table, reads := range asked {
+		var list []json.RawMessage
+		reads.get("Keys", &list)
+		keys[table] = list
+	}
+	head, tail := split(keys, n)
+	part := func(keys map[string][]json.RawMessage) map[string]object {
+		reads := map[string]object{}
+		for table, list := range keys {
+			reads[table] = asked[table].clone()
+			reads[table]["Keys"] = encode(list)
+		}
+		return reads
+	}
+	sent, rest = part(head), part(tail)
+	if len(sent) == 0 {
+		return jsonAnswer(http.StatusOK, map[string]any{"Responses": map[string]any{}, "UnprocessedKeys": rest}), nil
+	}
+	in["RequestItems"] = encode(sent)
+	got, err := next(encode(in))
+	if err != nil || !got.ok() {
+		return got, err
+	}
+	out := decode(got.body)
+	out["UnprocessedKeys"] = encode(rest)
+	return got.with(encode(out)), nil
 }
 
 // split parts a batch after n requests.
