@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/asynkron/protoactor-go/actor"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -27,7 +28,7 @@ var sentinels = map[string]error{
 	"ErrConflict": dynactor.ErrConflict, "ErrOutcomeUnknown": dynactor.ErrOutcomeUnknown, "ErrGap": dynactor.ErrGap,
 	"ErrAhead": dynactor.ErrAhead, "ErrNoSnapshot": dynactor.ErrNoSnapshot, "ErrDecode": dynactor.ErrDecode,
 	"ErrTooLarge": dynactor.ErrTooLarge, "ErrInvalid": dynactor.ErrInvalid, "ErrUnstableID": dynactor.ErrUnstableID,
-	"ErrRecovering": dynactor.ErrRecovering, "ErrThrottled": dynactor.ErrThrottled, "ErrClosed": dynactor.ErrClosed,
+	"ErrRecovering": dynactor.ErrRecovering, "ErrThrottled": dynactor.ErrThrottled, "ErrClosed": dynactor.ErrClosed, "ErrStopped": dynactor.ErrStopped,
 	"ErrSchema": dynactor.ErrSchema,
 }
 
@@ -206,6 +207,18 @@ func TestErrors_K06_Sentinels(t *testing.T) {
 				return e.p.Journal().DeleteAll(t.Context(), "a")
 			},
 			want: dynactor.Error{Op: "delete all events", ID: "a", Index: -1},
+		},
+		"ErrStopped": {
+			fail: func(t *testing.T, e env) error {
+				t.Helper()
+				h := newHouse(t)
+				h.using(e.p, "a", dynactor.UsingOptions{})
+				var old *member
+				h.run("a", func(m *member, _ actor.Context) { old = m })
+				h.stop("a")
+				return caught(func() { old.PersistReceive(text("x")) })
+			},
+			want: dynactor.Error{Op: "persist event", ID: "a", Index: -1},
 		},
 		"ErrSchema": {
 			fail: func(t *testing.T, e env) error {

@@ -252,7 +252,7 @@ func TestStateMixin(t *testing.T) {
 		w.expect("a", keep("y"), at("y", 2))
 		<-w.failures // of fail
 		w.system.Root.Send(late.PID(), "now")
-		w.failed(dynactor.ErrClosed)
+		w.failed(dynactor.ErrStopped)
 		w.expect("a", get{}, at("y", 2))
 	})
 

@@ -3,6 +3,7 @@ package clustered_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -178,13 +179,13 @@ func TestOneNode(t *testing.T) {
 
 	for _, kind := range []string{"stock", "plain"} { //nolint:paralleltest // the node belongs to the test
 		t.Run("B13 "+kind+" Using is refused, and the error names what to take", func(t *testing.T) {
-			for len(failures) > 0 {
-				<-failures
-			}
-			if pid := c.Get("dave", kind); pid == nil {
+			if pid := c.Get("dave-"+kind, kind); pid == nil {
 				t.Fatal("no activation")
 			}
 			e := <-failures
+			for !strings.Contains(e.Child.GetId(), "dave-"+kind) { // of the cases before
+				e = <-failures
+			}
 			err, _ := e.Reason.(error)
 			if !errors.Is(err, dynactor.ErrUnstableID) || !contains(err, "clustered.Using") {
 				t.Errorf("failed with %v", e.Reason)
