@@ -103,13 +103,16 @@ func (w *saving) send(ctx context.Context, k *call) error {
 	return err
 }
 
+// errOld stops an attempt whose revision was read too long ago.
+var errOld = errors.New("the revision must be read again: half of StateRetention has passed, or the clock was set back")
+
 // fence is asked before each attempt. Once half of StateRetention has passed since
 // the revision was read, the row may soon be removed and its numbers begin anew.
 func (w *saving) fence(context.Context) error {
 	if !w.stale() {
 		return nil
 	}
-	return fmt.Errorf("%w: revision %d is known since %s, which is longer ago than half of StateRetention", ErrConflict, w.expected, w.known)
+	return fmt.Errorf("%w: revision %d was read at %s", errOld, w.expected, w.known)
 }
 
 // stale tells whether too much time has passed, or nobody knows how much, because
@@ -138,6 +141,9 @@ func (w *saving) outcome(ctx context.Context, k *call, err error) error {
 	}
 	if k.unsettled {
 		return fmt.Errorf("%w: %w", ErrOutcomeUnknown, cause)
+	}
+	if errors.Is(err, errOld) {
+		return fmt.Errorf("%w: %w", ErrConflict, cause)
 	}
 	return cause
 }
