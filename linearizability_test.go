@@ -22,7 +22,7 @@ import (
 const (
 	histories  = 200
 	clients    = 8
-	perClient  = 7
+	perClient  = 5
 	idsOfEach  = 3
 	checkLimit = time.Minute
 )

@@ -77,7 +77,7 @@ func (u *usingState) start(ctx actor.ReceiverContext, env *actor.MessageEnvelope
 	m.attachState(a)
 	next(ctx, env)
 
-	whole := ctx.(actor.Context) //nolint:errcheck,forcetypeassert // the framework relies on it, too
+	whole := ctx.(actor.Context) // the framework relies on it, too
 	timeout := whole.ReceiveTimeout()
 	whole.CancelReceiveTimeout()
 	st := a.load()

@@ -34,7 +34,7 @@ func KeyValueStore[T proto.Message](store *dynactor.StateStore, prefix string) c
 // Get returns the value of a key; the zero T, which is nil, when there is none.
 func (s *keyValues[T]) Get(ctx context.Context, key string) (T, error) {
 	value, _, err := dynactor.LoadState[T](ctx, s.store, s.prefix+key)
-	return value, err //nolint:wrapcheck // an error of our own
+	return value, err
 }
 
 // Set stores the value of a key.
