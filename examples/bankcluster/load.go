@@ -16,35 +16,51 @@ import (
 const (
 	opening = 1_000_00
 	most    = 100_00
+	tooMuch = 1_000_000_00
 )
 
-// transaction is one that was acknowledged, in all its legs.
+// transaction is a deposit, a withdrawal or a transfer.
 type transaction struct {
 	id       string
 	from, to string // accounts; one of them is empty for deposits and withdrawals
 	amount   int64
 }
 
-// load makes transactions and keeps the books of what was acknowledged. It is safe
-// for concurrent use.
+// decision is a transaction that was answered, in all its legs: a Receipt for each,
+// or a Refusal for the first.
+type decision struct {
+	transaction
+	answers []proto.Message
+}
+
+func (d decision) refused() bool {
+	_, is := d.answers[0].(*bankpb.Refusal)
+	return is
+}
+
+// load makes transactions and keeps the books of what was answered. It is safe for
+// concurrent use.
 type load struct {
-	teller   *teller
+	client   *client
 	accounts []string
 	run      string // begins the transaction ids, so that no two runs share one
 
 	next    atomic.Int64
 	refused atomic.Int64
 
-	mu    sync.Mutex
-	acked []transaction
+	mu      sync.Mutex
+	decided []decision // only ever longer
 }
 
-// acknowledged counts the transactions that were.
-func (l *load) acknowledged() int {
+// decisions are those so far.
+func (l *load) decisions() []decision {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return len(l.acked)
+	return l.decided[:len(l.decided):len(l.decided)]
 }
+
+// acknowledged counts the transactions that were carried out.
+func (l *load) acknowledged() int { return len(l.decisions()) - int(l.refused.Load()) }
 
 // open gives each account its opening deposit.
 func (l *load) open(ctx context.Context) error {
@@ -62,8 +78,7 @@ func (l *load) open(ctx context.Context) error {
 	return <-errs
 }
 
-// run makes transactions until stop is closed or there have been enough, each to
-// its end.
+// work makes transactions until stop is closed, each to its end.
 func (l *load) work(ctx context.Context, workers int, stop <-chan struct{}) error {
 	var all sync.WaitGroup
 	errs := make(chan error, workers)
@@ -90,7 +105,7 @@ func (l *load) work(ctx context.Context, workers int, stop <-chan struct{}) erro
 func (l *load) id() string { return fmt.Sprintf("%s-%06d", l.run, l.next.Add(1)) }
 
 // random makes up a transaction: two in five are deposits, one in five is a
-// withdrawal, the others are transfers.
+// withdrawal, the others are transfers. Some withdrawals ask for too much.
 func (l *load) random() transaction {
 	n := rand.IntN(len(l.accounts))
 	t := transaction{id: l.id(), amount: 1 + rand.Int64N(most)}
@@ -99,6 +114,9 @@ func (l *load) random() transaction {
 		t.to = l.accounts[n]
 	case 2:
 		t.from = l.accounts[n]
+		if rand.IntN(10) == 0 {
+			t.amount += tooMuch
+		}
 	default:
 		t.from, t.to = l.accounts[n], l.accounts[(n+1+rand.IntN(len(l.accounts)-1))%len(l.accounts)]
 	}
@@ -107,26 +125,24 @@ func (l *load) random() transaction {
 
 // transact carries a transaction out until all its legs are answered.
 func (l *load) transact(ctx context.Context, t transaction) error {
+	d := decision{transaction: t}
 	for _, leg := range t.legs() {
-		answer, err := l.teller.ask(ctx, leg.account, leg.command)
+		answer, err := l.client.ask(ctx, leg.account, leg.command)
 		if err != nil {
-			return fmt.Errorf("transaction %s at %s: %w", t.id, leg.account, err)
+			return fmt.Errorf("transaction %s: %w", t.id, err)
 		}
-		switch a := answer.(type) {
-		case *bankpb.Receipt:
-		case *bankpb.Refusal:
-			if a.GetReason() == bankpb.Reason_REASON_OVERDRAFT && leg.account == t.from {
-				l.refused.Add(1)
-				return nil // with nothing stored
+		d.answers = append(d.answers, answer)
+		if r, is := answer.(*bankpb.Refusal); is {
+			if r.GetReason() != bankpb.Reason_REASON_OVERDRAFT || leg.account != t.from {
+				return fmt.Errorf("transaction %s was refused by %s: %v", t.id, leg.account, r.GetReason())
 			}
-			return fmt.Errorf("transaction %s was refused by %s: %v", t.id, leg.account, a.GetReason())
-		default:
-			return fmt.Errorf("%s answered with a %T", leg.account, answer)
+			l.refused.Add(1)
+			break
 		}
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.acked = append(l.acked, t)
+	l.decided = append(l.decided, d)
 	return nil
 }
 

@@ -8,8 +8,6 @@ import (
 	"net/http"
 	"sync"
 	"time"
-
-	"github.com/dynactor/dynactor/examples/bank/bankpb"
 )
 
 //go:embed page.html
@@ -37,8 +35,10 @@ type status struct {
 }
 
 type nodeStatus struct {
-	Name  string `json:"name"`
-	State string `json:"state"`
+	Name      string `json:"name"`
+	State     state  `json:"state"`
+	Answers   int64  `json:"answers"`
+	Conflicts int64  `json:"conflicts"`
 }
 
 // serve starts the page on a free port of the local host.
@@ -65,11 +65,11 @@ func (p *play) serve(ctx context.Context) (*page, error) {
 func (p *play) status(b *books) status {
 	s := status{
 		Seconds: time.Since(p.began).Seconds(), Acknowledged: p.load.acknowledged(),
-		Repeated: p.teller.repeated.Load(), Conflicts: p.teller.conflicts.Load(),
+		Repeated: p.client.repeats.Load(), Conflicts: p.fleet.conflicts(),
 		Accounts: p.load.accounts, Balances: b.balances(),
 	}
-	for _, n := range p.cast.all() {
-		s.Nodes = append(s.Nodes, nodeStatus{n.name, n.is()})
+	for _, m := range p.fleet.members {
+		s.Nodes = append(s.Nodes, nodeStatus{m.name, m.get(), m.answers.Load(), m.conflicts.Load()})
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -86,24 +86,23 @@ type books struct {
 	sheet map[string]int64
 }
 
+// balances are in the order of the accounts.
 func (b *books) balances() []int64 {
-	b.load.mu.Lock()
-	acked := b.load.acked
-	b.load.mu.Unlock()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.sheet == nil {
 		b.sheet = map[string]int64{}
 	}
-	for _, t := range acked[min(b.seen, len(acked)):] {
-		if t.from != "" {
-			b.sheet[t.from] += bankpb.Entry{Amount: t.amount, Takes: true}.Change()
+	decided := b.load.decisions()
+	for _, d := range decided[b.seen:] {
+		if d.refused() {
+			continue
 		}
-		if t.to != "" {
-			b.sheet[t.to] += t.amount
+		for i, e := range d.entries() {
+			b.sheet[d.accounts()[i]] += e.Change()
 		}
 	}
-	b.seen = max(b.seen, len(acked))
+	b.seen = len(decided)
 	list := make([]int64, len(b.load.accounts))
 	for i, a := range b.load.accounts {
 		list[i] = b.sheet[a]

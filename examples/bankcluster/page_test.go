@@ -3,7 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"fmt"
+	"flag"
 	"io"
 	"os"
 	"os/exec"
@@ -12,23 +12,28 @@ import (
 	"time"
 
 	"github.com/chromedp/chromedp"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/dynactor/dynactor/examples/bank/bankpb"
 )
 
-// browser starts a real one. Where there is none, the test is skipped, but not in CI.
-func browser(t *testing.T) context.Context {
+var picture = flag.String("picture", "", "run at full length, and save a picture of the status page in this `file`")
+
+// tab is a page in a real browser.
+type tab struct {
+	t   *testing.T
+	ctx context.Context
+}
+
+// newTab starts a browser. Where there is none, the test is skipped, but not in CI.
+func newTab(t *testing.T) tab {
 	t.Helper()
-	var path string
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
-		if p, err := exec.LookPath(name); err == nil {
-			path = p
-			break
-		}
-	}
-	if path == "" {
+	path, err := exec.LookPath("chromium")
+	if err != nil {
 		if os.Getenv("CI") != "" {
-			t.Fatal("there is no chromium")
+			t.Fatal(err)
 		}
-		t.Skip("there is no chromium")
+		t.Skip("the page needs a browser: install chromium")
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.WindowSize(1100, 1000))
 	ctx, cancel := chromedp.NewExecAllocator(t.Context(), options...)
@@ -37,33 +42,45 @@ func browser(t *testing.T) context.Context {
 	t.Cleanup(cancel)
 	ctx, cancel = context.WithTimeout(ctx, 2*time.Minute)
 	t.Cleanup(cancel)
-	return ctx
+	return tab{t, ctx}
 }
 
-// shown waits until an expression of the page has a value.
-func shown(ctx context.Context, t *testing.T, expression, want string) {
-	t.Helper()
-	test, err := json.Marshal(want)
+func (b tab) open(url string) {
+	b.t.Helper()
+	if _, err := chromedp.Run(b.ctx, chromedp.Navigate(url)); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// shows waits until an expression has a value.
+func (b tab) shows(expression string, want any) {
+	b.t.Helper()
+	value, err := json.Marshal(want)
 	if err != nil {
-		t.Fatal(err)
+		b.t.Fatal(err)
 	}
-	if _, err := chromedp.Run(ctx, chromedp.Poll[bool]("("+expression+") === "+string(test))); err != nil {
-		got, _ := chromedp.Run(ctx, chromedp.Evaluate[string]("String("+expression+")"))
-		t.Fatalf("%s is %q, want %q: %v", expression, got, want, err)
+	if _, err := chromedp.Run(b.ctx, chromedp.Poll[bool]("("+expression+") === "+string(value))); err != nil {
+		got, _ := chromedp.Run(b.ctx, chromedp.Evaluate[string]("String("+expression+")"))
+		b.t.Fatalf("%s is %s, want %s: %v", expression, got, value, err)
 	}
 }
 
-// TestPage opens the status page in a browser while things happen.
-func TestPage(t *testing.T) { //nolint:paralleltest // its browser needs the machine
-	ctx := browser(t)
-	p := &play{out: io.Discard, cast: &cast{}, teller: newTeller(), began: time.Now(), flags: flags{page: "127.0.0.1:0"}}
-	p.accounts("a01")
-	p.accounts("<b>a02</b>")
-	for i, state := range []string{"alive", "killed", "split off"} {
-		n := &node{process: &process{name: fmt.Sprintf("node %d", i+1)}, state: state}
-		p.cast.nodes = append(p.cast.nodes, n)
+// The page shows nodes, figures, balances and news, and follows them.
+func TestPage(t *testing.T) {
+	t.Parallel()
+	b := newTab(t)
+	p := &play{flags: flags{page: "127.0.0.1:0"}, out: io.Discard, fleet: &fleet{}, began: time.Now()}
+	p.client = newClient(p.fleet)
+	p.load = &load{client: p.client, accounts: []string{"a01", "<b>a02</b>"}}
+	for i, s := range []state{alive, killed, split, waiting} {
+		p.fleet.members = append(p.fleet.members, &member{name: []string{"one", "two", "three", "four"}[i], state: s})
 	}
-	p.load.acked = []transaction{{id: "1", to: "a01", amount: 1234_50}}
+	decided := func(tx transaction, answers ...proto.Message) {
+		p.load.mu.Lock()
+		defer p.load.mu.Unlock()
+		p.load.decided = append(p.load.decided, decision{tx, answers})
+	}
+	decided(transaction{"1", "", "a01", 1234_50}, &bankpb.Receipt{})
 	p.becomes("load")
 	p.tell("something has happened")
 	served, err := p.serve(t.Context())
@@ -72,60 +89,68 @@ func TestPage(t *testing.T) { //nolint:paralleltest // its browser needs the mac
 	}
 	defer served.close()
 
-	if _, err := chromedp.Run(ctx, chromedp.Navigate(served.url)); err != nil {
-		t.Fatal(err)
-	}
-	shown(ctx, t, `document.body.dataset.live`, "yes")
-	shown(ctx, t, `document.getElementById("acknowledged").textContent`, "1")
-	shown(ctx, t, `[...document.querySelectorAll(".node")].map(n => n.className + ": " + n.querySelector(".state").textContent).join()`,
-		"node alive: alive,node killed: killed,node split: split off")
+	b.open(served.url)
+	b.shows(`document.body.dataset.live`, "yes")
+	b.shows(`document.getElementById("acknowledged").textContent`, "1")
+	b.shows(`[...document.querySelectorAll(".node")].map(n => n.className + ": " + n.querySelector(".state").textContent).join()`,
+		"node alive: alive,node killed: killed,node split: split off,node waiting: waiting")
 	balances := `[...document.querySelectorAll(".account")].map(a => a.children[0].textContent + " " + a.children[2].textContent).join("; ")`
-	shown(ctx, t, balances, "a01 1,234.50; <b>a02</b> 0.00")
-	shown(ctx, t, `String(document.getElementById("news").textContent.includes("something has happened"))`, "true")
+	b.shows(balances, "a01 1,234.50; <b>a02</b> 0.00")
+	b.shows(`document.getElementById("news").textContent.includes("something has happened")`, true)
 
-	p.load.mu.Lock()
-	p.load.acked = append(p.load.acked, transaction{id: "2", from: "a01", to: "<b>a02</b>", amount: 34_50})
-	p.load.mu.Unlock()
-	p.cast.nodes[0].becomes("stopped")
-	shown(ctx, t, balances, "a01 1,200.00; <b>a02</b> 34.50")
-	shown(ctx, t, `document.querySelector(".node .state").textContent`, "stopped")
-	shown(ctx, t, `String(document.querySelector("#chart polyline").getAttribute("points").split(" ").length > 2)`, "true")
+	decided(transaction{"2", "a01", "<b>a02</b>", 34_50}, &bankpb.Receipt{}, &bankpb.Receipt{})
+	decided(transaction{"3", "a01", "", 1}, &bankpb.Refusal{})
+	p.load.refused.Add(1)
+	p.fleet.members[0].set(stopped)
+	p.fleet.members[0].conflicts.Add(7)
+	p.client.repeats.Add(1000)
+	b.shows(balances, "a01 1,200.00; <b>a02</b> 34.50")
+	b.shows(`document.querySelector(".node .state").textContent`, "stopped")
+	b.shows(`["acknowledged", "repeated", "conflicts"].map(id => document.getElementById(id).textContent).join()`, "2,1,000,7")
+	b.shows(`document.querySelector("#chart polyline").getAttribute("points").split(" ").length > 2`, true)
+	b.shows(`document.documentElement.scrollWidth <= document.documentElement.clientWidth`, true)
 
 	served.close()
-	shown(ctx, t, `document.getElementById("phase").textContent`, "The demonstration has ended.")
+	b.shows(`document.getElementById("phase").textContent`, "The demonstration has ended.")
 }
 
-// TestPicture takes the picture in the README, from a real run.
-func TestPicture(t *testing.T) { //nolint:paralleltest // it needs the machine
-	path := os.Getenv("BANKCLUSTER_PICTURE")
-	if path == "" {
-		t.Skip("BANKCLUSTER_PICTURE names no file for a new picture")
+// In a real run the page shows what happens when it happens.
+func TestPageOfAPlay(t *testing.T) {
+	t.Parallel()
+	b := newTab(t)
+	args := quick(t)
+	if *picture != "" {
+		args = append(args, "-pace", "5s", "-accounts", "24", "-concurrency", "16")
 	}
-	ctx := browser(t)
-	ports, err := freePorts(1)
-	if err != nil {
-		t.Fatal(err)
+	out := newConsole()
+	ended := make(chan int, 1)
+	go func() { ended <- run(t.Context(), args, nil, out, out) }()
+	b.open(out.await(t.Context(), t, `status page at (http://\S+)\n`))
+
+	nodes := func(class string) string { return `document.querySelectorAll(".node.` + class + `").length` }
+	figure := func(id string) string {
+		return `Number(document.getElementById("` + id + `").textContent.replaceAll(",", ""))`
 	}
-	page := fmt.Sprintf("127.0.0.1:%d", ports[0])
-	done := make(chan int, 1)
-	go func() { done <- run(t.Context(), []string{"-page", page}, io.Discard, os.Stderr) }()
-	time.Sleep(2 * time.Second)
-	if _, err := chromedp.Run(ctx, chromedp.Navigate("http://"+page+"/")); err != nil {
-		t.Fatal(err)
+	b.shows(nodes("alive")+` === 3 && `+nodes("waiting")+` === 1`, true)
+	b.shows(figure("acknowledged")+` > 0 && `+figure("rate")+` > 0`, true)
+	b.shows(nodes("killed"), 1)
+	b.shows(nodes("stopped"), 1)
+	b.shows(nodes("split")+` === 1 && `+figure("conflicts")+` > 0`, true)
+	b.shows(nodes("alive")+` === 2 && `+nodes("waiting")+` === 0`, true)
+	b.shows(`[...document.querySelectorAll(".account i")].every(bar => bar.clientWidth > 0)`, true)
+	b.shows(`document.getElementById("news").textContent.includes("node 4 joins")`, true)
+	if *picture != "" {
+		b.shows(`document.getElementById("news").textContent.split("node 4 joins")[1].includes("acknowledged")`, true)
+		shot, err := chromedp.Run(b.ctx, chromedp.FullScreenshot(100))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(*picture, shot, 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
-	shown(ctx, t, `String(document.getElementById("news").textContent.includes("node 4 joins"))`, "true")
-	time.Sleep(2 * time.Second)
-	picture, err := chromedp.Run(ctx, chromedp.FullScreenshot(100))
-	if err != nil {
-		t.Fatal(err)
+	if code := <-ended; code != 0 || !strings.Contains(out.String(), "total money unchanged") {
+		t.Errorf("exit code %d\n%s", code, out)
 	}
-	if err := os.WriteFile(path, picture, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if code := <-done; code != 0 {
-		t.Errorf("exit code %d", code)
-	}
-	if !strings.HasSuffix(path, ".png") {
-		t.Error("the picture is a PNG")
-	}
+	b.shows(`document.body.dataset.live`, "no")
 }

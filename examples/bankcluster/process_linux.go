@@ -2,6 +2,8 @@ package main
 
 import "syscall"
 
-// dieWithParent has the kernel end a child whose driver was killed, even one that is
-// stopped and cannot see the end of its input.
-func dieWithParent() *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }
+// attributes makes the kernel end a process when its driver is killed, even while it
+// is stopped. It also keeps Ctrl-C away from it: the driver ends it.
+func attributes() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+}

@@ -747,6 +747,61 @@ func (x *Credited) GetAmount() int64 {
 	return 0
 }
 
+// Refused is the event of a transaction that was refused. It moves no money. Only
+// the cluster example stores refusals: there, an account whose write succeeds knows
+// that it is up to date, and no other does.
+type Refused struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	TxId          string                 `protobuf:"bytes,1,opt,name=tx_id,json=txId,proto3" json:"tx_id,omitempty"`
+	Reason        Reason                 `protobuf:"varint,2,opt,name=reason,proto3,enum=dynactor.examples.bank.v1.Reason" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Refused) Reset() {
+	*x = Refused{}
+	mi := &file_examples_bank_bankpb_bank_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Refused) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Refused) ProtoMessage() {}
+
+func (x *Refused) ProtoReflect() protoreflect.Message {
+	mi := &file_examples_bank_bankpb_bank_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Refused.ProtoReflect.Descriptor instead.
+func (*Refused) Descriptor() ([]byte, []int) {
+	return file_examples_bank_bankpb_bank_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *Refused) GetTxId() string {
+	if x != nil {
+		return x.TxId
+	}
+	return ""
+}
+
+func (x *Refused) GetReason() Reason {
+	if x != nil {
+		return x.Reason
+	}
+	return Reason_REASON_UNSPECIFIED
+}
+
 // AccountState is all that an account knows. It is stored as its snapshot.
 type AccountState struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
@@ -755,14 +810,16 @@ type AccountState struct {
 	Events int64 `protobuf:"varint,2,opt,name=events,proto3" json:"events,omitempty"`
 	// What was done, by transaction id; credits by source and transaction id. None
 	// is forgotten: a repeat, however late, must not be taken for something new.
-	Postings      map[string]*Posting `protobuf:"bytes,3,rep,name=postings,proto3" json:"postings,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Postings map[string]*Posting `protobuf:"bytes,3,rep,name=postings,proto3" json:"postings,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// What was refused, by transaction id, where refusals are stored.
+	Refusals      map[string]*Refusal `protobuf:"bytes,4,rep,name=refusals,proto3" json:"refusals,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *AccountState) Reset() {
 	*x = AccountState{}
-	mi := &file_examples_bank_bankpb_bank_proto_msgTypes[12]
+	mi := &file_examples_bank_bankpb_bank_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -774,7 +831,7 @@ func (x *AccountState) String() string {
 func (*AccountState) ProtoMessage() {}
 
 func (x *AccountState) ProtoReflect() protoreflect.Message {
-	mi := &file_examples_bank_bankpb_bank_proto_msgTypes[12]
+	mi := &file_examples_bank_bankpb_bank_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -787,7 +844,7 @@ func (x *AccountState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AccountState.ProtoReflect.Descriptor instead.
 func (*AccountState) Descriptor() ([]byte, []int) {
-	return file_examples_bank_bankpb_bank_proto_rawDescGZIP(), []int{12}
+	return file_examples_bank_bankpb_bank_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *AccountState) GetBalance() int64 {
@@ -811,6 +868,13 @@ func (x *AccountState) GetPostings() map[string]*Posting {
 	return nil
 }
 
+func (x *AccountState) GetRefusals() map[string]*Refusal {
+	if x != nil {
+		return x.Refusals
+	}
+	return nil
+}
+
 // Posting is what a transaction did to an account.
 type Posting struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -826,7 +890,7 @@ type Posting struct {
 
 func (x *Posting) Reset() {
 	*x = Posting{}
-	mi := &file_examples_bank_bankpb_bank_proto_msgTypes[13]
+	mi := &file_examples_bank_bankpb_bank_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -838,7 +902,7 @@ func (x *Posting) String() string {
 func (*Posting) ProtoMessage() {}
 
 func (x *Posting) ProtoReflect() protoreflect.Message {
-	mi := &file_examples_bank_bankpb_bank_proto_msgTypes[13]
+	mi := &file_examples_bank_bankpb_bank_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -851,7 +915,7 @@ func (x *Posting) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Posting.ProtoReflect.Descriptor instead.
 func (*Posting) Descriptor() ([]byte, []int) {
-	return file_examples_bank_bankpb_bank_proto_rawDescGZIP(), []int{13}
+	return file_examples_bank_bankpb_bank_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Posting) GetChange() int64 {
@@ -918,14 +982,21 @@ const file_examples_bank_bankpb_bank_proto_rawDesc = "" +
 	"\bCredited\x12\x13\n" +
 	"\x05tx_id\x18\x01 \x01(\tR\x04txId\x12\x12\n" +
 	"\x04from\x18\x02 \x01(\tR\x04from\x12\x16\n" +
-	"\x06amount\x18\x03 \x01(\x03R\x06amount\"\xf4\x01\n" +
+	"\x06amount\x18\x03 \x01(\x03R\x06amount\"Y\n" +
+	"\aRefused\x12\x13\n" +
+	"\x05tx_id\x18\x01 \x01(\tR\x04txId\x129\n" +
+	"\x06reason\x18\x02 \x01(\x0e2!.dynactor.examples.bank.v1.ReasonR\x06reason\"\xa8\x03\n" +
 	"\fAccountState\x12\x18\n" +
 	"\abalance\x18\x01 \x01(\x03R\abalance\x12\x16\n" +
 	"\x06events\x18\x02 \x01(\x03R\x06events\x12Q\n" +
-	"\bpostings\x18\x03 \x03(\v25.dynactor.examples.bank.v1.AccountState.PostingsEntryR\bpostings\x1a_\n" +
+	"\bpostings\x18\x03 \x03(\v25.dynactor.examples.bank.v1.AccountState.PostingsEntryR\bpostings\x12Q\n" +
+	"\brefusals\x18\x04 \x03(\v25.dynactor.examples.bank.v1.AccountState.RefusalsEntryR\brefusals\x1a_\n" +
 	"\rPostingsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x128\n" +
-	"\x05value\x18\x02 \x01(\v2\".dynactor.examples.bank.v1.PostingR\x05value:\x028\x01\"Q\n" +
+	"\x05value\x18\x02 \x01(\v2\".dynactor.examples.bank.v1.PostingR\x05value:\x028\x01\x1a_\n" +
+	"\rRefusalsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x128\n" +
+	"\x05value\x18\x02 \x01(\v2\".dynactor.examples.bank.v1.RefusalR\x05value:\x028\x01\"Q\n" +
 	"\aPosting\x12\x16\n" +
 	"\x06change\x18\x01 \x01(\x12R\x06change\x12\x18\n" +
 	"\abalance\x18\x02 \x01(\x03R\abalance\x12\x14\n" +
@@ -949,7 +1020,7 @@ func file_examples_bank_bankpb_bank_proto_rawDescGZIP() []byte {
 }
 
 var file_examples_bank_bankpb_bank_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_examples_bank_bankpb_bank_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
+var file_examples_bank_bankpb_bank_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
 var file_examples_bank_bankpb_bank_proto_goTypes = []any{
 	(Reason)(0),          // 0: dynactor.examples.bank.v1.Reason
 	(*Deposit)(nil),      // 1: dynactor.examples.bank.v1.Deposit
@@ -964,19 +1035,24 @@ var file_examples_bank_bankpb_bank_proto_goTypes = []any{
 	(*Withdrawn)(nil),    // 10: dynactor.examples.bank.v1.Withdrawn
 	(*Debited)(nil),      // 11: dynactor.examples.bank.v1.Debited
 	(*Credited)(nil),     // 12: dynactor.examples.bank.v1.Credited
-	(*AccountState)(nil), // 13: dynactor.examples.bank.v1.AccountState
-	(*Posting)(nil),      // 14: dynactor.examples.bank.v1.Posting
-	nil,                  // 15: dynactor.examples.bank.v1.AccountState.PostingsEntry
+	(*Refused)(nil),      // 13: dynactor.examples.bank.v1.Refused
+	(*AccountState)(nil), // 14: dynactor.examples.bank.v1.AccountState
+	(*Posting)(nil),      // 15: dynactor.examples.bank.v1.Posting
+	nil,                  // 16: dynactor.examples.bank.v1.AccountState.PostingsEntry
+	nil,                  // 17: dynactor.examples.bank.v1.AccountState.RefusalsEntry
 }
 var file_examples_bank_bankpb_bank_proto_depIdxs = []int32{
 	0,  // 0: dynactor.examples.bank.v1.Refusal.reason:type_name -> dynactor.examples.bank.v1.Reason
-	15, // 1: dynactor.examples.bank.v1.AccountState.postings:type_name -> dynactor.examples.bank.v1.AccountState.PostingsEntry
-	14, // 2: dynactor.examples.bank.v1.AccountState.PostingsEntry.value:type_name -> dynactor.examples.bank.v1.Posting
-	3,  // [3:3] is the sub-list for method output_type
-	3,  // [3:3] is the sub-list for method input_type
-	3,  // [3:3] is the sub-list for extension type_name
-	3,  // [3:3] is the sub-list for extension extendee
-	0,  // [0:3] is the sub-list for field type_name
+	0,  // 1: dynactor.examples.bank.v1.Refused.reason:type_name -> dynactor.examples.bank.v1.Reason
+	16, // 2: dynactor.examples.bank.v1.AccountState.postings:type_name -> dynactor.examples.bank.v1.AccountState.PostingsEntry
+	17, // 3: dynactor.examples.bank.v1.AccountState.refusals:type_name -> dynactor.examples.bank.v1.AccountState.RefusalsEntry
+	15, // 4: dynactor.examples.bank.v1.AccountState.PostingsEntry.value:type_name -> dynactor.examples.bank.v1.Posting
+	7,  // 5: dynactor.examples.bank.v1.AccountState.RefusalsEntry.value:type_name -> dynactor.examples.bank.v1.Refusal
+	6,  // [6:6] is the sub-list for method output_type
+	6,  // [6:6] is the sub-list for method input_type
+	6,  // [6:6] is the sub-list for extension type_name
+	6,  // [6:6] is the sub-list for extension extendee
+	0,  // [0:6] is the sub-list for field type_name
 }
 
 func init() { file_examples_bank_bankpb_bank_proto_init() }
@@ -990,7 +1066,7 @@ func file_examples_bank_bankpb_bank_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_examples_bank_bankpb_bank_proto_rawDesc), len(file_examples_bank_bankpb_bank_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   15,
+			NumMessages:   17,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

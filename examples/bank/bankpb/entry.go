@@ -3,10 +3,11 @@ package bankpb
 
 // Entry is what an event means for an account.
 type Entry struct {
-	Tx     string
-	Amount int64
-	Takes  bool   // the money leaves the account
-	Other  string // the other account of a transfer
+	Tx      string
+	Amount  int64
+	Takes   bool   // the money leaves the account
+	Other   string // the other account of a transfer
+	Refused Reason // unspecified when the money was moved
 }
 
 // EntryOf reads an event. It is empty for what is none.
@@ -20,6 +21,8 @@ func EntryOf(event any) Entry {
 		return Entry{Tx: e.GetTxId(), Amount: e.GetAmount(), Takes: true, Other: e.GetTo()}
 	case *Credited:
 		return Entry{Tx: e.GetTxId(), Amount: e.GetAmount(), Other: e.GetFrom()}
+	case *Refused:
+		return Entry{Tx: e.GetTxId(), Refused: e.GetReason()}
 	}
 	return Entry{}
 }

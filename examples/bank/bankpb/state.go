@@ -1,14 +1,21 @@
 package bankpb
 
-import "strings"
+import (
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+)
 
 // MaxAmount is the most that one transaction can move, in cents. It keeps sums
 // far away from what an int64 can hold.
 const MaxAmount = 1 << 40
 
-// Known is the receipt of an entry that the account has made already; nil when it
-// has not.
-func (s *AccountState) Known(e Entry) *Receipt {
+// Known is the answer to an entry that the account has decided on already; nil when
+// it has not.
+func (s *AccountState) Known(e Entry) proto.Message {
+	if refusal := s.GetRefusals()[e.Tx]; refusal != nil && e.Takes {
+		return refusal
+	}
 	known := s.GetPostings()[e.Key()]
 	if known == nil || known.GetChange() != e.Change() || known.GetOther() != e.Other {
 		return nil
@@ -30,10 +37,18 @@ func (s *AccountState) Objection(name string, e Entry) Reason {
 	return Reason_REASON_UNSPECIFIED
 }
 
-// Apply makes an entry part of the state.
-func (s *AccountState) Apply(e Entry) *Receipt {
-	s.Balance += e.Change()
+// Apply makes an entry part of the state. It returns the answer to its command: a
+// Receipt, or a Refusal.
+func (s *AccountState) Apply(e Entry) proto.Message {
 	s.Events++
+	if e.Refused != Reason_REASON_UNSPECIFIED {
+		if s.Refusals == nil {
+			s.Refusals = map[string]*Refusal{}
+		}
+		s.Refusals[e.Tx] = &Refusal{TxId: e.Tx, Reason: e.Refused, Balance: s.GetBalance()}
+		return s.Refusals[e.Tx]
+	}
+	s.Balance += e.Change()
 	if s.Postings == nil {
 		s.Postings = map[string]*Posting{}
 	}
