@@ -15,16 +15,22 @@ SCHEDULES ?= 10000
 GOTEST := go test -race -shuffle=on -count=1 -p 1 -timeout 20m
 IMAGE  := $(or $(DYNACTOR_TEST_IMAGE),$(shell sed -n 's/^const defaultImage = "\(.*\)"$$/\1/p' dynactortest/container.go))
 
-.PHONY: help demo demo-check test lint fmt api proto bench
+.PHONY: help demo demo-check demo-cluster demo-cluster-check test lint fmt api proto bench
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: ## run the bank example; needs only Go (ARGS="-endpoint URL" takes a server)
 	go run ./examples/bank $(ARGS)
 
+demo-cluster: ## run the bank on a cluster whose nodes are killed and split off, and audit it (ARGS are its flags)
+	go run ./examples/bankcluster $(ARGS)
+
 demo-check: ## run the bank example and check what it recovers
-	@bash .ci/demo-check $(ARGS)
+	@bash .ci/demo-check bank $(ARGS)
+
+demo-cluster-check: ## run the bank on a cluster and check its last line
+	@bash .ci/demo-check bankcluster $(ARGS)
 
 test: ## run all tests on the embedded server, then on an emulator where there is one
 	@echo "== embedded ring"

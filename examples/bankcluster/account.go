@@ -91,11 +91,10 @@ func (a *account) transact(ctx actor.Context, event proto.Message) {
 		ctx.Respond(answer)
 		return
 	}
-	switch reason := a.state.Objection(strings.TrimPrefix(a.PersistenceID(), kind+"/"), e); reason {
-	case bankpb.Reason_REASON_UNSPECIFIED:
-	case bankpb.Reason_REASON_OVERDRAFT:
+	reason := a.state.Objection(strings.TrimPrefix(a.PersistenceID(), kind+"/"), e)
+	if reason == bankpb.Reason_REASON_OVERDRAFT {
 		event = &bankpb.Refused{TxId: e.Tx, Reason: reason}
-	default: // the command can never be right
+	} else if reason != bankpb.Reason_REASON_UNSPECIFIED { // the command can never be right
 		ctx.Respond(&bankpb.Refusal{TxId: e.Tx, Reason: reason, Balance: a.state.GetBalance()})
 		return
 	}

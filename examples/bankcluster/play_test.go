@@ -6,9 +6,11 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -143,17 +145,7 @@ func TestNothingOutlivesTheDriver(t *testing.T) {
 	if _, err := os.Stat("/proc/self/stat"); err != nil {
 		t.Skip("there is no /proc to find the processes in")
 	}
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out := newConsole()
-	driver := exec.CommandContext(t.Context(), self, "-pace", "1s", "-accounts", "4", "-concurrency", "2")
-	driver.Env = append(os.Environ(), childVariable+"=1")
-	driver.Stdout, driver.Stderr = out, out
-	if err := driver.Start(); err != nil {
-		t.Fatal(err)
-	}
+	driver, out := startDriver(t)
 	out.await(t.Context(), t, "node 2 is stopped with SIGSTOP")
 	children := childrenOf(t, driver.Process.Pid)
 	if err := driver.Process.Kill(); err != nil {
@@ -172,6 +164,48 @@ func TestNothingOutlivesTheDriver(t *testing.T) {
 			time.Sleep(10 * time.Millisecond) // nobody tells when a stranger ends
 		}
 	}
+}
+
+// A process that ends by itself ends the demonstration, with an error.
+func TestProcessThatEnds(t *testing.T) {
+	t.Parallel()
+	if _, err := os.Stat("/proc/self/stat"); err != nil {
+		t.Skip("there is no /proc to find the processes in")
+	}
+	for _, which := range []int{0, 3} { // the oldest is the store
+		driver, out := startDriver(t)
+		out.await(t.Context(), t, "load on three nodes")
+		children := childrenOf(t, driver.Process.Pid)
+		if len(children) != 4 {
+			t.Fatalf("%d children\n%s", len(children), out)
+		}
+		slices.Sort(children)
+		if err := syscall.Kill(children[which], syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		_ = driver.Wait() // its exit code is looked at
+		last := regexp.MustCompile(`\nbankcluster: (the store|node [1-3]) has ended: signal: killed\n`)
+		if code := driver.ProcessState.ExitCode(); code != 1 || !last.MatchString(out.String()) {
+			t.Errorf("exit code %d\n%s", code, out)
+		}
+	}
+}
+
+// startDriver starts the program as a process, with an embedded store.
+func startDriver(t *testing.T) (*exec.Cmd, *console) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := newConsole()
+	driver := exec.CommandContext(t.Context(), self, "-pace", "1s", "-accounts", "4", "-concurrency", "2")
+	driver.Env = append(os.Environ(), childVariable+"=1")
+	driver.Stdout, driver.Stderr = out, out
+	if err := driver.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return driver, out
 }
 
 // childrenOf lists the processes whose parent is pid.
