@@ -151,7 +151,14 @@ func TestNothingOutlivesTheDriver(t *testing.T) {
 	if err := driver.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	_ = driver.Wait()       // it was killed
+	_ = driver.Wait() // it was killed
+	t.Cleanup(func() {
+		for _, pid := range children {
+			if parent, _ := stat(pid); parent != 0 && t.Failed() {
+				_ = syscall.Kill(pid, syscall.SIGKILL) // it should be gone
+			}
+		}
+	})
 	if len(children) != 3 { // the store, and two nodes that live or are stopped
 		t.Errorf("%d children\n%s", len(children), out)
 	}
