@@ -2,19 +2,13 @@ package dynactor
 
 import (
 	"errors"
-	"log/slog"
-	"maps"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-	"pgregory.net/rapid"
-
-	"github.com/dynactor/dynactor/dynactortest"
 )
 
 // J-40: the rules, one by one.
@@ -82,66 +76,4 @@ func TestSize_Limits(t *testing.T) {
 			t.Errorf("%s: got %v, want ErrTooLarge and %q", name, err, tc.want)
 		}
 	}
-}
-
-// J-40, E06: the server's own count, as the write units show it. The items are
-// padded to where the next byte costs another unit.
-func TestSize_J40_AsTheServerCounts(t *testing.T) {
-	t.Parallel()
-	db := dynactortest.New(t)
-	p, err := New(db.Client, Options{EventsTable: db.EventsTable, SnapshotsTable: db.SnapshotsTable, Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := p.EnsureTables(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	db.Faults.ReportCapacity(true)
-	const unit = 1024
-	units := func(it item, pad int) float64 {
-		it = maps.Clone(it)
-		it["pad"] = &types.AttributeValueMemberB{Value: make([]byte, pad)}
-		db.Faults.Reset()
-		if _, err := db.Client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &db.EventsTable, Item: it}); err != nil {
-			t.Fatal(err)
-		}
-		return db.Faults.Usage().WriteUnits
-	}
-	numbers := rapid.Custom(func(t *rapid.T) types.AttributeValue { return number(rapid.Int64().Draw(t, "n")) })
-	texts := rapid.StringN(0, 30, 60)
-	events := rapid.Custom(func(t *rapid.T) item {
-		l := newLayout("e", "s", AttributeNames{}.withDefaults())
-		seq := rapid.Int64Range(1, math.MaxInt64-100).Draw(t, "seq")
-		it := l.eventItem("p", record{
-			seq: seq, last: seq + rapid.Int64Range(0, 99).Draw(t, "more"), name: texts.Draw(t, "type"), op: "0123456789012345678901",
-			data: rapid.SliceOfN(rapid.Byte(), 0, 50).Draw(t, "data"), ts: rapid.Int64Range(0, 1<<42).Draw(t, "ts"),
-			tags: rapid.SliceOfN(rapid.StringN(1, 8, 20), 0, 5).Draw(t, "tags"),
-			meta: rapid.MapOfN(rapid.StringN(1, 8, 20), texts, 0, 4).Draw(t, "meta"),
-		})
-		it["other"] = numbers.Draw(t, "other")
-		return it
-	})
-	drawn := 0
-	rapid.Check(t, func(r *rapid.T) {
-		it := events.Draw(r, "item")
-		drawn++ // a put over another item costs as much as the larger one
-		it["pid"] = &types.AttributeValueMemberS{Value: strconv.Itoa(drawn)}
-		size := itemSize(it) + len("pad")
-		if size >= unit {
-			r.Skip()
-		}
-		// Ours may be some bytes too high for numbers, never too low.
-		numbers := 0
-		for _, v := range it {
-			if _, ok := v.(*types.AttributeValueMemberN); ok {
-				numbers++
-			}
-		}
-		if got := units(it, unit-size); got != 1 {
-			r.Errorf("%g units: the server counts more than our %d bytes in %v", got, unit, it)
-		}
-		if got := units(it, unit-size+numbers+1); got != 2 {
-			r.Errorf("%g units: the server counts less than our %d bytes, by more than one for each of %d numbers, in %v", got, unit+numbers+1, numbers, it)
-		}
-	})
 }

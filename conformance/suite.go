@@ -1,0 +1,84 @@
+package conformance
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+)
+
+// Feature is what a store may be able to do. Its text completes "the store lacks ...".
+type Feature string
+
+// The features that cases need.
+const (
+	Deletion   Feature = "deletion"                            // of events or snapshots, through the interface
+	Processes  Feature = "a second process on the same data"   // the environment's Another
+	Faults     Feature = "fault injection"                     // the environment's Trouble
+	Tampering  Feature = "stored items that can be damaged"    // the environment's Damage
+	Metadata   Feature = "tags and metadata of events"         // Tags and Meta of an Event
+	Limits     Feature = "known limits of size and number"     // the environment's Limits
+	Purging    Feature = "removal of the rows of deleted state" // StateStore.Purge without a wait
+	Pruning    Feature = "pruning after a snapshot"            // the environment's Keep
+	Conflicts  Feature = "refusal of an index that is taken"   // of two incarnations one wins
+	ApplyFirst Feature = "middleware for actors that apply before they persist"
+)
+
+// Features are those that a store claims.
+type Features []Feature
+
+// AllFeatures are all that there are.
+func AllFeatures() Features {
+	return Features{Deletion, Processes, Faults, Tampering, Metadata, Limits, Purging, Pruning, Conflicts, ApplyFirst}
+}
+
+// Case is one check of a suite. E is the environment that it gets.
+type Case[E any] struct {
+	// Name begins with the id of the check, and is unique in its suite.
+	Name string
+	// Why tells what goes wrong for users of a store that fails.
+	Why string
+	// Needs are the features without which the case cannot be tried.
+	Needs []Feature
+	// Check returns an error that says what the store did wrong.
+	Check func(ctx context.Context, env E) error
+}
+
+// Suite is a table of cases.
+type Suite[E any] []Case[E]
+
+// patience is how long a case may take before its context ends: a store that
+// hangs fails its case, not the whole run.
+const patience = time.Minute
+
+// Run does each case of the suite that the features allow, as a subtest. open
+// makes a new environment, with no data in it, for each.
+func (s Suite[E]) Run(t *testing.T, open func(tb testing.TB) E, has Features) {
+	t.Helper()
+	for _, c := range s {
+		t.Run(c.Name, func(t *testing.T) {
+			t.Parallel()
+			for _, f := range c.Needs {
+				if !slices.Contains(has, f) {
+					t.Skipf("the store lacks %s", f)
+				}
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			if err := c.Check(ctx, open(t)); err != nil {
+				t.Errorf("%v\nIt matters: %s", err, c.Why)
+			}
+		})
+	}
+}
+
+// Case returns the case whose name begins with the id, and whether there is one.
+func (s Suite[E]) Case(id string) (Case[E], bool) {
+	i := slices.IndexFunc(s, func(c Case[E]) bool {
+		return len(c.Name) >= len(id) && c.Name[:len(id)] == id && (len(c.Name) == len(id) || c.Name[len(id)] == ' ')
+	})
+	if i < 0 {
+		return Case[E]{}, false
+	}
+	return s[i], true
+}
