@@ -45,8 +45,8 @@ type JournalEnv struct {
 	Another func() JournalStore
 	Errors  Errors
 	Limit   Limit
-	// Trouble changes what happens to the requests of Store, not those of Another,
-	// from now on. For [Faults].
+	// Trouble changes what happens to the requests of Store, and perhaps those of
+	// Another, from now on. For [Faults].
 	Trouble func(ctx context.Context, kind Trouble) error
 	// Damage harms the stored event with a number. For [Tampering].
 	Damage func(ctx context.Context, id string, seq int64, harm Harm) error

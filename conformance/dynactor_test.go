@@ -1,0 +1,185 @@
+package conformance_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/asynkron/protoactor-go/persistence"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/dynactor/dynactor"
+	"github.com/dynactor/dynactor/conformance"
+	"github.com/dynactor/dynactor/dynactortest"
+)
+
+// process is a provider of the library as one process has it.
+type process struct {
+	tb testing.TB
+	db *dynactortest.DB
+	p  *dynactor.Provider
+}
+
+// newProcess makes a provider on tables of its own. wrap changes its client; nil
+// leaves it as it is.
+func newProcess(tb testing.TB, wrap func(dynactor.Client) dynactor.Client) *process {
+	tb.Helper()
+	db := dynactortest.New(tb)
+	var client dynactor.Client = db.Client
+	if wrap != nil {
+		client = wrap(client)
+	}
+	return &process{tb: tb, db: db, p: provider(tb, db, client)}
+}
+
+// another is a second process on the same tables.
+func (p *process) another() *dynactor.Provider {
+	client, _ := p.db.NewClient()
+	return provider(p.tb, p.db, client)
+}
+
+func provider(tb testing.TB, db *dynactortest.DB, client dynactor.Client) *dynactor.Provider {
+	tb.Helper()
+	p, err := dynactor.New(client, dynactor.Options{
+		EventsTable: db.EventsTable, SnapshotsTable: db.SnapshotsTable, SnapshotInterval: 3, KeepSnapshots: 3,
+		WriteTimeout: 2 * time.Second, RecoveryTimeout: 500 * time.Millisecond, Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(tb.Context()), 10*time.Second)
+		defer cancel()
+		if err := p.Close(ctx); err != nil {
+			tb.Error(err)
+		}
+	})
+	return p
+}
+
+// trouble puts rules into the fault layer.
+func (p *process) trouble(ctx context.Context, kind conformance.Trouble) error {
+	if err := p.p.EnsureTables(ctx); err != nil {
+		return err
+	}
+	is := func(ops ...string) func(dynactortest.Request) bool {
+		return func(r dynactortest.Request) bool { return slices.Contains(ops, r.Op) }
+	}
+	writes := is("PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems", "BatchWriteItem")
+	denied := dynactortest.Answer(400, "AccessDeniedException", "as the suite has asked")
+	p.db.Faults.Clear()
+	switch kind {
+	case conformance.Calm:
+	case conformance.LoseAnswer:
+		p.db.Faults.Add(dynactortest.Rule{Match: writes, Times: 1, Do: dynactortest.DropAnswer()})
+	case conformance.LoseAll:
+		p.db.Faults.Add(dynactortest.Rule{Match: writes, Do: dynactortest.DropAnswer()})
+	case conformance.FailWrites:
+		p.db.Faults.Add(dynactortest.Rule{Match: writes, Do: denied})
+	case conformance.FailReads:
+		p.db.Faults.Add(dynactortest.Rule{Match: is("GetItem", "Query"), Do: denied})
+	case conformance.HalfBatch:
+		p.db.Faults.Add(dynactortest.Rule{Op: "BatchWriteItem", Times: 1, Do: dynactortest.Unprocessed(1)})
+	case conformance.Throttle:
+		p.db.Faults.Add(dynactortest.Rule{Match: writes, Times: 2, Do: dynactortest.Throttle()})
+	default:
+		return fmt.Errorf("no such trouble: %d", kind)
+	}
+	return nil
+}
+
+// damage harms an item of a table.
+func (p *process) damage(ctx context.Context, table, id string, seq int64, harm conformance.Harm) error {
+	key := map[string]types.AttributeValue{
+		"pid": &types.AttributeValueMemberS{Value: id}, "seq": &types.AttributeValueMemberN{Value: strconv.FormatInt(seq, 10)},
+	}
+	if harm == conformance.Lose {
+		_, err := p.db.Client.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: &table, Key: key})
+		return err
+	}
+	out, err := p.db.Client.GetItem(ctx, &dynamodb.GetItemInput{TableName: &table, Key: key})
+	if err != nil {
+		return err
+	}
+	out.Item["type"] = &types.AttributeValueMemberS{Value: "nobody.Knows"}
+	_, err = p.db.Client.PutItem(ctx, &dynamodb.PutItemInput{TableName: &table, Item: out.Item})
+	return err
+}
+
+func (p *process) journal() conformance.JournalEnv {
+	return conformance.JournalEnv{
+		Store: journal{p.p.Journal()}, Another: func() conformance.JournalStore { return journal{p.another().Journal()} },
+		Errors: ours, Limit: limits, Trouble: p.trouble,
+		Damage: func(ctx context.Context, id string, seq int64, harm conformance.Harm) error {
+			return p.damage(ctx, p.db.EventsTable, id, seq, harm)
+		},
+	}
+}
+
+func (p *process) snapshots() conformance.SnapshotEnv {
+	return conformance.SnapshotEnv{
+		Store: snapshots{p.p.Snapshots()}, Another: func() conformance.SnapshotStore { return snapshots{p.another().Snapshots()} },
+		Errors: ours, Limit: limits, Trouble: p.trouble,
+		Damage: func(ctx context.Context, id string, seq int64, harm conformance.Harm) error {
+			return p.damage(ctx, p.db.SnapshotsTable, id, seq, harm)
+		},
+	}
+}
+
+func (p *process) provider() conformance.ProviderEnv {
+	return conformance.ProviderEnv{
+		Provider: p.p, Another: func() persistence.Provider { return p.another() }, Errors: ours, Trouble: p.trouble,
+		Keep: 3, Kept: p.p.Snapshots().List,
+		Damage: func(ctx context.Context, id string, index int, harm conformance.Harm) error {
+			return p.damage(ctx, p.db.EventsTable, id, int64(index)+1, harm)
+		},
+	}
+}
+
+func TestDynactor(t *testing.T) {
+	t.Parallel()
+	t.Run("journal", func(t *testing.T) {
+		t.Parallel()
+		conformance.Journal().Run(t, func(tb testing.TB) conformance.JournalEnv {
+			tb.Helper()
+			return newProcess(tb, nil).journal()
+		}, conformance.AllFeatures())
+	})
+	t.Run("snapshots", func(t *testing.T) {
+		t.Parallel()
+		conformance.Snapshots().Run(t, func(tb testing.TB) conformance.SnapshotEnv {
+			tb.Helper()
+			return newProcess(tb, nil).snapshots()
+		}, conformance.AllFeatures())
+	})
+	t.Run("stock middleware", func(t *testing.T) {
+		t.Parallel()
+		conformance.Provider().Run(t, func(tb testing.TB) conformance.ProviderEnv {
+			tb.Helper()
+			return newProcess(tb, nil).provider()
+		}, without(conformance.ApplyFirst))
+	})
+	t.Run("own middleware", func(t *testing.T) {
+		t.Parallel()
+		var actors conformance.Suite[conformance.ProviderEnv]
+		for _, c := range conformance.Provider() {
+			if c.Name >= "F-60" {
+				actors = append(actors, c)
+			}
+		}
+		actors.Run(t, func(tb testing.TB) conformance.ProviderEnv {
+			tb.Helper()
+			e := newProcess(tb, nil).provider()
+			e.Using = func(p persistence.Provider) actor.ReceiverMiddleware {
+				return dynactor.Using(p.(*dynactor.Provider), dynactor.UsingOptions{})
+			}
+			return e
+		}, conformance.AllFeatures())
+	})
+}

@@ -1,0 +1,122 @@
+package conformance_test
+
+import (
+	"context"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/asynkron/protoactor-go/persistence"
+
+	"github.com/dynactor/dynactor/conformance"
+	"github.com/dynactor/dynactor/dynactortest"
+)
+
+// trouble is the hook of a memory.
+func trouble(m *dynactortest.Memory) func(context.Context, conformance.Trouble) error {
+	return func(_ context.Context, kind conformance.Trouble) error {
+		m.Meet(map[conformance.Trouble]dynactortest.Mishap{
+			conformance.LoseAll: dynactortest.AnswersLost, conformance.FailWrites: dynactortest.WritesFail, conformance.FailReads: dynactortest.ReadsFail,
+		}[kind])
+		return nil
+	}
+}
+
+// damage is the hook of a memory, for numbers.
+func damage(m *dynactortest.Memory) func(context.Context, string, int64, conformance.Harm) error {
+	return func(_ context.Context, id string, seq int64, harm conformance.Harm) error {
+		if harm == conformance.Lose {
+			m.Lose(id, seq)
+		} else {
+			m.Spoil(id, seq)
+		}
+		return nil
+	}
+}
+
+func memoryJournal(testing.TB) conformance.JournalEnv {
+	m := dynactortest.NewMemory()
+	return conformance.JournalEnv{
+		Store: journal{m.Journal()}, Another: func() conformance.JournalStore { return journal{m.Journal()} },
+		Errors: ours, Limit: limits, Trouble: trouble(m), Damage: damage(m),
+	}
+}
+
+func memorySnapshots(testing.TB) conformance.SnapshotEnv {
+	m := dynactortest.NewMemory()
+	return conformance.SnapshotEnv{
+		Store: snapshots{m.Snapshots()}, Another: func() conformance.SnapshotStore { return snapshots{m.Snapshots()} },
+		Errors: ours, Limit: limits, Trouble: trouble(m), Damage: damage(m),
+	}
+}
+
+func memoryState(testing.TB) conformance.StateEnv {
+	m := dynactortest.NewMemory()
+	return conformance.StateEnv{
+		Store: m.State(), Another: func() conformance.StateStore { return m.State() },
+		Errors: ours, Limit: limits, Trouble: trouble(m),
+	}
+}
+
+func memoryProvider(testing.TB) conformance.ProviderEnv {
+	m := &dynactortest.Memory{SnapshotInterval: 3, KeepSnapshots: 3}
+	return conformance.ProviderEnv{
+		Provider: m, Another: func() persistence.Provider { return m }, Errors: ours, Trouble: trouble(m),
+		Keep: 3, Kept: m.Snapshots().List,
+		Damage: func(ctx context.Context, id string, index int, harm conformance.Harm) error {
+			return damage(m)(ctx, id, int64(index)+1, harm)
+		},
+	}
+}
+
+// without are all features but some.
+func without(lacks ...conformance.Feature) conformance.Features {
+	return slices.DeleteFunc(conformance.AllFeatures(), func(f conformance.Feature) bool { return slices.Contains(lacks, f) })
+}
+
+func TestMemory(t *testing.T) {
+	t.Parallel()
+	t.Run("journal", func(t *testing.T) {
+		t.Parallel()
+		conformance.Journal().Run(t, memoryJournal, conformance.AllFeatures())
+	})
+	t.Run("snapshots", func(t *testing.T) {
+		t.Parallel()
+		conformance.Snapshots().Run(t, memorySnapshots, conformance.AllFeatures())
+	})
+	t.Run("state", func(t *testing.T) {
+		t.Parallel()
+		conformance.State().Run(t, memoryState, without(conformance.Tampering))
+	})
+	t.Run("provider", func(t *testing.T) {
+		t.Parallel()
+		// The library's own middleware is for its own provider.
+		conformance.Provider().Run(t, memoryProvider, without(conformance.ApplyFirst))
+	})
+}
+
+// Every suite's names are unique and begin with the id of a check, and every case says why.
+func TestSuites(t *testing.T) {
+	t.Parallel()
+	checkNames(t, "Journal", conformance.Journal(), 50)
+	checkNames(t, "Snapshots", conformance.Snapshots(), 22)
+	checkNames(t, "State", conformance.State(), 19)
+	checkNames(t, "Provider", conformance.Provider(), 40)
+}
+
+func checkNames[E any](t *testing.T, name string, suite conformance.Suite[E], least int) {
+	t.Helper()
+	if len(suite) < least {
+		t.Errorf("%s has %d cases", name, len(suite))
+	}
+	seen := map[string]bool{}
+	for _, c := range suite {
+		if seen[c.Name] || c.Why == "" || c.Check == nil || len(c.Name) < 6 || c.Name[1] != '-' {
+			t.Errorf("%s: case %q is doubled or incomplete", name, c.Name)
+		}
+		seen[c.Name] = true
+	}
+	if _, found := suite.Case("none"); found || math.MaxInt < least {
+		t.Errorf("%s has a case that it does not have", name)
+	}
+}
