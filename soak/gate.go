@@ -29,8 +29,9 @@ type gate struct {
 
 	late   sync.WaitGroup // requests that have left their callers
 	mu     sync.Mutex
-	hidden map[slot]int // events that queries do not see yet
-	calm   bool         // no more trouble
+	hidden map[slot]string          // events that queries do not see yet, by the operation that stores them
+	busy   map[string]chan struct{} // transactions in progress, by operation
+	calm   bool                     // no more trouble
 }
 
 type slot struct {
@@ -87,9 +88,13 @@ func (g *gate) serve(req *http.Request, w wire) (*http.Response, error) {
 		defer g.clock.mu.Unlock()
 		return g.pass(req)
 	}
+	puts := w.puts()
+	if len(puts) > 1 {
+		g.begin(puts[0].op)
+		defer g.end(puts[0].op)
+	}
 	g.clock.mu.RLock()
 	defer g.clock.mu.RUnlock()
-	puts := w.puts()
 	for _, p := range puts {
 		if g.clock.read().Sub(time.UnixMilli(p.ts)) > lateBy {
 			g.tally.fault("signature expired")
@@ -100,11 +105,7 @@ func (g *gate) serve(req *http.Request, w wire) (*http.Response, error) {
 		g.truth.of(id).asked(del)
 	}
 	if len(puts) > 1 && g.luck.in(3) && !g.isCalm() {
-		at := slot{puts[0].id, puts[g.luck.n(len(puts))].seq}
-		g.hide(at, 1)
-		defer g.hide(at, -1)
-		defer time.Sleep(g.luck.upTo(halfVisible))
-		g.tally.fault("half a transaction")
+		defer g.hide(puts[g.luck.n(len(puts))])()
 	}
 	resp, err := g.pass(req)
 	if err == nil && resp.StatusCode == http.StatusOK {
@@ -139,13 +140,47 @@ func refusal(req *http.Request) *http.Response {
 	}
 }
 
-// hide makes an event invisible to queries, or visible again.
-func (g *gate) hide(at slot, by int) {
+// begin waits until no other request of the same transaction is in progress.
+func (g *gate) begin(op string) {
+	for {
+		g.mu.Lock()
+		other := g.busy[op]
+		if other == nil {
+			g.busy[op] = make(chan struct{})
+			g.mu.Unlock()
+			return
+		}
+		g.mu.Unlock()
+		<-other
+	}
+}
+
+func (g *gate) end(op string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.hidden[at] += by
-	if g.hidden[at] == 0 {
-		delete(g.hidden, at)
+	close(g.busy[op])
+	delete(g.busy, op)
+}
+
+// hide makes an event of a transaction invisible to queries, unless an earlier
+// request has stored it. What it returns is called when the server has answered,
+// and lets it appear after a while.
+func (g *gate) hide(p put) (appear func()) {
+	if g.truth.of(p.id).has(p.seq) {
+		return func() {}
+	}
+	g.tally.fault("half a transaction")
+	at := slot{p.id, p.seq}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.hidden[at] = p.op
+	return func() {
+		time.Sleep(g.luck.upTo(halfVisible))
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		if g.hidden[at] == p.op {
+			delete(g.hidden, at)
+		}
 	}
 }
 
@@ -154,7 +189,8 @@ func (g *gate) hides(it map[string]any) bool {
 	at := slot{id: textOf(it["pid"], "S"), seq: numberOf(it["seq"])}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.hidden[at] > 0
+	op, hidden := g.hidden[at]
+	return hidden && op == textOf(it["op"], "S")
 }
 
 func (g *gate) hidesAny() bool {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"runtime"
 	"sync"
 	"time"
 
@@ -22,6 +23,7 @@ const (
 	processes      = 3
 	roundTime      = 3 * time.Second
 	eventsSuffix   = "_events"
+	endsWithin     = 30 * time.Second // each operation has limits of a few seconds
 	cleanUpTimeout = time.Minute
 )
 
@@ -58,7 +60,7 @@ func run(ctx context.Context, url string, seed uint64, took time.Duration, t *ta
 	defer conns.CloseIdleConnections()
 	r := &round{seed: seed, url: url, tally: t, clock: &clock{}}
 	r.truth = &truth{tally: t, streams: map[string]*history{}}
-	r.gate = &gate{base: conns, clock: r.clock, truth: r.truth, luck: newLuck(seed, 1), tally: t, hidden: map[slot]int{}}
+	r.gate = &gate{base: conns, clock: r.clock, truth: r.truth, luck: newLuck(seed, 1), tally: t, hidden: map[slot]string{}, busy: map[string]chan struct{}{}}
 	for i, suffix := range []string{eventsSuffix, "_snapshots", "_state"} {
 		r.tables[i] = fmt.Sprintf("soak_%d_%d%s", time.Now().UnixNano(), seed, suffix)
 	}
@@ -80,7 +82,18 @@ func run(ctx context.Context, url string, seed uint64, took time.Duration, t *ta
 	for i, work := range r.cast() {
 		all.Go(func() { work(newLuck(seed, uint64(100+i))) })
 	}
-	all.Wait()
+	done := make(chan struct{})
+	go func() {
+		all.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-time.After(time.Until(r.ends) + endsWithin):
+		stacks := make([]byte, 1<<20)
+		t.violation("an operation does not end:\n%s", stacks[:runtime.Stack(stacks, true)])
+		return nil
+	}
 	r.gate.settle()
 	for _, p := range r.procs {
 		p.close(ctx)

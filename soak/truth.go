@@ -87,6 +87,13 @@ func (h *history) landed(p put) {
 	h.where[p.text] = p.seq
 }
 
+func (h *history) has(seq int64) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	_, ok := h.first[seq]
+	return ok
+}
+
 // told notes what a writer was told about events from a number on.
 func (h *history) told(seq int64, o outcome, err error, texts ...string) {
 	h.mu.Lock()

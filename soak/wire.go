@@ -37,7 +37,7 @@ type put struct {
 	id        string
 	seq, last int64
 	ts        int64
-	text      string
+	op, text  string
 }
 
 // puts are the events that a request would store.
@@ -59,6 +59,7 @@ func (w wire) puts() []put {
 		}
 		it := field(in, "Item")
 		p := put{id: textOf(field(it, "pid"), "S"), seq: numberOf(field(it, "seq")), ts: numberOf(field(it, "ts"))}
+		p.op = textOf(field(it, "op"), "S")
 		p.last = max(p.seq, numberOf(field(it, "last")))
 		p.text = payload(textOf(field(it, "data"), "B"))
 		list = append(list, p)
