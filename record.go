@@ -128,6 +128,9 @@ func (l *layout) readMark(it item) (mark, error) {
 	m := mark{del: f.number(l.attr.Deleted)}
 	if _, ok := it[l.attr.Reset]; ok {
 		m.reset = f.number(l.attr.Reset)
+		if f.err == nil && m.reset > m.del {
+			f.fail(l.attr.Reset, fmt.Sprintf("is %d, beyond the mark %d", m.reset, m.del))
+		}
 	}
 	return m, f.err
 }
