@@ -11,11 +11,14 @@ PROTOC_GEN_GO := google.golang.org/protobuf/cmd/protoc-gen-go@v1.36.12
 API    := . ./clustered ./dynactortest
 # How many interleavings of two writers are tried by each of two tests at a time.
 SCHEDULES ?= 10000
+# How long make soak goes on, and how long make fuzz looks at each target.
+DURATION ?= 1m
+FUZZTIME ?= 20s
 
 GOTEST := go test -race -shuffle=on -count=1 -p 1 -timeout 20m
 IMAGE  := $(or $(DYNACTOR_TEST_IMAGE),$(shell sed -n 's/^const defaultImage = "\(.*\)"$$/\1/p' dynactortest/container.go))
 
-.PHONY: help demo demo-check demo-cluster demo-cluster-check test lint fmt api proto bench
+.PHONY: help demo demo-check demo-cluster demo-cluster-check test lint fmt api proto bench soak fuzz
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -68,3 +71,12 @@ proto: ## regenerate the protobuf code
 
 bench: ## print the cost and speed of each path (ARGS are its flags)
 	go run ./bench $(ARGS)
+
+soak: ## try to break all guarantees for DURATION (ARGS="-endpoint URL -seed N" are its flags)
+	go run ./soak -duration $(DURATION) $(ARGS)
+
+fuzz: ## fuzz each target for FUZZTIME; on the emulator where DYNAMODB_ENDPOINT is set
+	@for target in $$(go test -list '^Fuzz' . | grep '^Fuzz'); do \
+		echo "== $$target for $(FUZZTIME)"; \
+		go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) . || exit 1; \
+	done

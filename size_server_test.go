@@ -31,7 +31,9 @@ func TestSize_J40_AsTheServerCounts(t *testing.T) {
 		}
 		return db.Faults.Usage().WriteUnits
 	}
-	numbers := rapid.Custom(func(t *rapid.T) types.AttributeValue { return &types.AttributeValueMemberN{Value: strconv.FormatInt(rapid.Int64().Draw(t, "n"), 10)} })
+	numbers := rapid.Custom(func(t *rapid.T) types.AttributeValue {
+		return &types.AttributeValueMemberN{Value: strconv.FormatInt(rapid.Int64().Draw(t, "n"), 10)}
+	})
 	texts := rapid.StringN(0, 30, 60)
 	events := rapid.Custom(func(t *rapid.T) map[string]types.AttributeValue {
 		seq := rapid.Int64Range(1, math.MaxInt64-100).Draw(t, "seq")

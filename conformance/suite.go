@@ -12,15 +12,15 @@ type Feature string
 
 // The features that cases need.
 const (
-	Deletion   Feature = "deletion"                            // of events or snapshots, through the interface
-	Processes  Feature = "a second process on the same data"   // the environment's Another
-	Faults     Feature = "fault injection"                     // the environment's Trouble
-	Tampering  Feature = "stored items that can be damaged"    // the environment's Damage
-	Metadata   Feature = "tags and metadata of events"         // Tags and Meta of an Event
-	Limits     Feature = "known limits of size and number"     // the environment's Limits
+	Deletion   Feature = "deletion"                             // of events or snapshots, through the interface
+	Processes  Feature = "a second process on the same data"    // the environment's Another
+	Faults     Feature = "fault injection"                      // the environment's Trouble
+	Tampering  Feature = "stored items that can be damaged"     // the environment's Damage
+	Metadata   Feature = "tags and metadata of events"          // Tags and Meta of an Event
+	Limits     Feature = "known limits of size and number"      // the environment's Limits
 	Purging    Feature = "removal of the rows of deleted state" // StateStore.Purge without a wait
-	Pruning    Feature = "pruning after a snapshot"            // the environment's Keep
-	Conflicts  Feature = "refusal of an index that is taken"   // of two incarnations one wins
+	Pruning    Feature = "pruning after a snapshot"             // the environment's Keep
+	Conflicts  Feature = "refusal of an index that is taken"    // of two incarnations one wins
 	ApplyFirst Feature = "middleware for actors that apply before they persist"
 )
 

@@ -13,6 +13,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -50,18 +51,21 @@ func main() {
 }
 
 // soak makes rounds until the time is over or there is a violation.
-func soak(ctx context.Context, w io.Writer, s settings) error {
+func soak(ctx context.Context, w io.Writer, s settings) (err error) {
 	url := s.endpoint
 	if url == "" {
 		server := dynactortest.NewEmbedded()
-		defer server.Close()
+		defer func() {
+			if !errors.Is(err, errStuck) { // or closing would wait for it, too
+				server.Close()
+			}
+		}()
 		url = server.URL
 	}
 	fmt.Fprintf(w, "soak on %s for %s, seed %d\n", url, s.duration, s.seed)
 	t := newTally()
 	start := time.Now()
 	seed := s.seed
-	var err error
 	for n := 1; err == nil && ctx.Err() == nil; n++ {
 		err = run(ctx, url, seed, s.round, t)
 		operations, faults, violations := t.sums()
@@ -76,7 +80,7 @@ func soak(ctx context.Context, w io.Writer, s settings) error {
 	operations, faults, violations := t.sums()
 	if violations > 0 {
 		fmt.Fprintf(w, "to see it again: go run ./soak -seed %d -round %s\n", seed, s.round)
-		err = fmt.Errorf("violations in the round with seed %d", seed)
+		err = errors.Join(err, fmt.Errorf("violations in the round with seed %d", seed))
 	}
 	fmt.Fprintf(w, "operations %d, faults %d, violations %d\n", operations, faults, violations)
 	return err

@@ -23,9 +23,12 @@ const (
 	processes      = 3
 	roundTime      = 3 * time.Second
 	eventsSuffix   = "_events"
-	endsWithin     = 30 * time.Second // each operation has limits of a few seconds
+	endsWithin     = 20 * time.Second // each operation has limits of a few seconds
 	cleanUpTimeout = time.Minute
 )
+
+// errStuck says that goroutines are left that do not end.
+var errStuck = errors.New("an operation does not end")
 
 // round is a few seconds of trouble on tables of its own, and a judgement.
 type round struct {
@@ -66,7 +69,6 @@ func run(ctx context.Context, url string, seed uint64, took time.Duration, t *ta
 	}
 	l := newLuck(seed, 2)
 	r.pad = []int{0, 0, 100, 12_000}[l.n(4)]
-	defer r.dropTables(ctx)
 	p := r.provider(conns)
 	if err := errors.Join(p.EnsureTables(ctx), p.State().EnsureTables(ctx)); err != nil {
 		return fmt.Errorf("make the tables: %w", err)
@@ -92,8 +94,9 @@ func run(ctx context.Context, url string, seed uint64, took time.Duration, t *ta
 	case <-time.After(time.Until(r.ends) + endsWithin):
 		stacks := make([]byte, 1<<20)
 		t.violation("an operation does not end:\n%s", stacks[:runtime.Stack(stacks, true)])
-		return nil
+		return errStuck
 	}
+	defer r.dropTables(ctx)
 	r.gate.settle()
 	for _, p := range r.procs {
 		p.close(ctx)
