@@ -9,7 +9,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/asynkron/protoactor-go/persistence"
 	"github.com/google/go-cmp/cmp"
-	"google.golang.org/protobuf/types/known/structpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/dynactor/dynactor"
 	"github.com/dynactor/dynactor/dynactortest"
@@ -65,9 +65,9 @@ func TestUsing_Aftermath(t *testing.T) {
 		garble(t, db, db.EventsTable, "a", 2)
 		h := newHouse(t)
 		h.resuming(p, "a", dynactor.UsingOptions{})
-		for range 2 {
-			if got := h.ask("a", pay("x")); code(got) != "recovering" {
-				t.Errorf("answered %v", got)
+		for _, message := range []any{get{}, pay("x"), get{}} {
+			if got := h.ask("a", message); code(got) != "recovering" {
+				t.Errorf("%v was answered %v", message, got)
 			}
 		}
 		if got := stored(t, db, "a"); !cmp.Equal([]int64{1, 2, 3}, got) {
@@ -290,8 +290,10 @@ func TestUsing_Aftermath(t *testing.T) {
 					set(ctx, c.started)
 				case *persistence.ReplayComplete:
 					set(ctx, c.complete)
-				case get, *structpb.ListValue, *persistence.RequestSnapshot:
-				default:
+				case *wrapperspb.StringValue:
+					if got := ctx.ReceiveTimeout(); got != 0 {
+						t.Errorf("%s: a timeout of %s runs during the replay", name, got)
+					}
 					set(ctx, c.event)
 				}
 			}
