@@ -323,10 +323,6 @@ func TestStateMixin(t *testing.T) {
 			case *actor.Started:
 				ctx.SetReceiveTimeout(time.Hour)
 			case *dynactor.StateLoaded:
-				if got := ctx.ReceiveTimeout(); got != 0 {
-					t.Errorf("a receive timeout of %s runs", got)
-				}
-			case get:
 				if got := ctx.ReceiveTimeout(); got != time.Hour {
 					t.Errorf("the receive timeout is %s", got)
 				}
@@ -335,6 +331,46 @@ func TestStateMixin(t *testing.T) {
 		w.keeper(p, "a", dynactor.UsingStateOptions{})
 		w.expect("a", get{}, at("x", 1))
 		w.noFailures()
+	})
+
+	t.Run("an actor that swallows a failure, or is resumed, handles nothing more", func(t *testing.T) {
+		t.Parallel()
+		p, db := open(t, dynactor.Options{})
+		w := newKeepers(t)
+		w.spawnProps("a", actor.PropsFromProducer(func() actor.Actor { return &keeper{w: w} },
+			actor.WithReceiverMiddleware(dynactor.UsingState(p, dynactor.UsingStateOptions{})),
+			actor.WithGuardian(actor.NewOneForOneStrategy(0, 0, func(any) actor.Directive { return actor.ResumeDirective }))))
+		w.expect("a", keep("x"), at("x", 1))
+		db.Faults.Add(dynactortest.Rule{Op: "PutItem", Times: 1, Do: denied})
+		w.runKeeper("a", func(k *keeper, _ actor.Context) {
+			if err := caught(func() { _ = k.SaveState(text("y")) }); err == nil {
+				t.Error("it did not fail")
+			}
+		})
+		for _, m := range []any{get{}, keep("z"), get{}} {
+			if f, ok := w.ask("a", m).(*dynactor.PersistenceFailure); !ok || f.GetCode() != "failed" {
+				t.Errorf("%v: answered %v", m, f)
+			}
+		}
+		checkState(t, p.State(), "a", "x", 1)
+	})
+
+	t.Run("a continuation that fails answers", func(t *testing.T) {
+		t.Parallel()
+		p, db := open(t, dynactor.Options{})
+		w := newKeepers(t)
+		w.keeper(p, "a", dynactor.UsingStateOptions{})
+		w.expect("a", keep("x"), at("x", 1))
+		db.Faults.Add(dynactortest.Rule{Op: "PutItem", Times: 1, Do: denied})
+		soon := actor.NewFuture(w.system, longest)
+		w.system.Root.Send(soon.PID(), "now")
+		got := w.ask("a", keeperDo(func(k *keeper, ctx actor.Context) {
+			ctx.ReenterAfter(soon, func(any, error) { _ = k.SaveState(text("y")) })
+		}))
+		if f, ok := got.(*dynactor.PersistenceFailure); !ok || f.GetCode() != "failed" {
+			t.Errorf("answered %v", got)
+		}
+		w.expect("a", get{}, at("x", 1))
 	})
 
 	t.Run("own answers", func(t *testing.T) {

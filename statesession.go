@@ -15,17 +15,18 @@ import (
 // which revision the actor's state is. It hangs on the actor's context, and is for
 // the actor's goroutine alone. As with a session, contexts and panics are made here.
 type stateActivation struct {
-	p      *Provider
-	id     string
-	chosen bool // somebody chose the id on purpose
-	stage  stage
+	u     *usingState
+	ctx   actor.Context
+	id    string
+	stage stage
 
 	revision int64
 	op       string    // of the row; a revision alone may be that of another life of the id
 	known    time.Time // wall clock: that was so then, or later
 
-	dead   *Error // the write that failed
-	failed *Error // the last panic
+	dead     *Error // the write that failed
+	failed   *Error // the last panic
+	handling bool   // a message is in the middleware
 }
 
 var _ ctxext.ContextExtension = (*stateActivation)(nil)
@@ -41,13 +42,14 @@ func stateActivationOf(ctx actor.ReceiverContext) *stateActivation {
 }
 
 // load reads the state, and tries again for RecoveryTimeout while it fails for a
-// passing cause. It panics with all else.
-func (a *stateActivation) load() State {
+// passing cause. It panics with all else. An id that somebody chose on purpose is
+// not one that the framework generated.
+func (a *stateActivation) load(chosen bool) State {
 	const op = "load state"
 	a.stage = recovering
-	a.must(op, checkStable(a.id, a.chosen, a.p.o))
+	a.must(op, checkStable(a.id, chosen, a.u.p.o))
 	ctx := context.Background()
-	wait := a.p.newPatience(a.id)
+	wait := a.u.p.newPatience(a.id)
 	for {
 		st, err := a.look(ctx)
 		if err == nil {
@@ -60,8 +62,8 @@ func (a *stateActivation) load() State {
 
 // look reads the row and notes where it is.
 func (a *stateActivation) look(ctx context.Context) (State, error) {
-	sent := a.p.o.wall()
-	st, op, err := a.p.state.load(ctx, a.id)
+	sent := a.u.p.o.wall()
+	st, op, err := a.u.p.state.load(ctx, a.id)
 	if err != nil {
 		return State{}, err
 	}
@@ -71,10 +73,14 @@ func (a *stateActivation) look(ctx context.Context) (State, error) {
 
 // save stores a state at the next revision.
 func (a *stateActivation) save(op string, st State, extra []types.TransactWriteItem) error {
+	if a == nil {
+		return fail(op, "", noSeq, errNoState)
+	}
+	defer a.answerOutside(a.failed)
 	if err := a.writable(op); err != nil {
 		return err
 	}
-	w, err := a.p.state.newSave(a.id, a.revision, a.known, st, extra)
+	w, err := a.u.p.state.newSave(a.id, a.revision, a.known, st, extra)
 	if err != nil {
 		return fail(op, a.id, noSeq, err)
 	}
@@ -83,13 +89,17 @@ func (a *stateActivation) save(op string, st State, extra []types.TransactWriteI
 
 // remove deletes the state at the next revision, unless there is no row.
 func (a *stateActivation) remove(op string) error {
+	if a == nil {
+		return fail(op, "", noSeq, errNoState)
+	}
+	defer a.answerOutside(a.failed)
 	if err := a.writable(op); err != nil {
 		return err
 	}
 	if a.revision == 0 {
 		return nil
 	}
-	w, err := a.p.state.newDelete(a.id, a.revision, a.known)
+	w, err := a.u.p.state.newDelete(a.id, a.revision, a.known)
 	if err != nil {
 		return fail(op, a.id, noSeq, err)
 	}
@@ -100,16 +110,45 @@ func (a *stateActivation) remove(op string) error {
 // incarnation has ended, or a write of it has failed.
 func (a *stateActivation) writable(op string) error {
 	switch {
-	case a == nil:
-		return fail(op, "", noSeq, errNoState)
 	case a.stage == ended:
 		a.must(op, errEnded)
 	case a.stage < live:
-		return fail(op, a.id, noSeq, fmt.Errorf("%w: the state has not been loaded yet", ErrRecovering))
+		return fail(op, a.id, noSeq, errNotLoaded)
 	case a.dead != nil:
-		a.must(op, a.dead)
+		a.again()
 	}
 	return nil
+}
+
+var errNotLoaded = fmt.Errorf("%w: the state is not loaded", ErrRecovering)
+
+// checkAlive panics when a write of the actor has failed before, or its state is
+// not loaded, and yet its supervisor, or its own handler, lets it go on.
+func (a *stateActivation) checkAlive() {
+	if a.dead != nil {
+		a.again()
+	}
+	if a.stage < live {
+		a.must("handle message", errNotLoaded)
+	}
+}
+
+// answer tells the sender of a message that it failed, where that was our doing.
+func (a *stateActivation) answer(sender *actor.PID) {
+	if a.failed == nil || sender == nil {
+		return
+	}
+	if reply := a.u.o.Reply(a.failed); reply != nil {
+		a.ctx.ActorSystem().Root.Send(sender, reply)
+	}
+}
+
+// answerOutside is deferred around what may panic. The continuations of ReenterAfter
+// do not pass through the middleware, but have the sender of the message that they continue.
+func (a *stateActivation) answerOutside(before *Error) {
+	if a.failed != before && !a.handling {
+		a.answer(a.ctx.Sender())
+	}
 }
 
 // write sends what has been prepared. It returns the failed condition of one of the
@@ -138,7 +177,7 @@ func (a *stateActivation) write(op string, w *saving) error {
 // refresh reads the row again when the revision is known for too long. It must be
 // the very same row.
 func (a *stateActivation) refresh(ctx context.Context) error {
-	if !a.p.state.stale(a.known) {
+	if !a.u.p.state.stale(a.known) {
 		return nil
 	}
 	revision, op := a.revision, a.op
@@ -157,6 +196,12 @@ func (a *stateActivation) must(op string, err error) {
 		return
 	}
 	a.failed, _ = errors.AsType[*Error](fail(op, a.id, noSeq, err))
-	a.p.obs.failed(context.Background(), a.failed)
+	a.u.p.obs.failed(context.Background(), a.failed)
+	panic(a.failed)
+}
+
+// again panics with what has been reported before.
+func (a *stateActivation) again() {
+	a.failed = a.dead
 	panic(a.failed)
 }

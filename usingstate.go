@@ -57,8 +57,7 @@ func (u *usingState) receive(ctx actor.ReceiverContext, env *actor.MessageEnvelo
 	case *actor.Restarting:
 		a.stage = ended // what is in memory may not be what is stored
 	case *actor.Stopping:
-		a.stage = max(a.stage, stopping)
-		defer func() { a.stage = ended }()
+		a.stage = max(a.stage, stopping) // until its children have stopped it gets messages
 	case *actor.Stopped:
 		a.stage = ended
 	}
@@ -67,38 +66,40 @@ func (u *usingState) receive(ctx actor.ReceiverContext, env *actor.MessageEnvelo
 
 // start loads the state after the actor has handled Started.
 func (u *usingState) start(ctx actor.ReceiverContext, env *actor.MessageEnvelope, next actor.ReceiverFunc) {
-	id := u.o.ID(ctx)
-	a := &stateActivation{p: u.p, id: id, chosen: id != ctx.Self().GetId()}
-	ctx.Set(a)
+	whole := ctx.(actor.Context) // the framework relies on it, too
+	a := &stateActivation{u: u, ctx: whole}
+	ctx.Set(a) // first, since every later message looks for it
+	a.id = u.o.ID(ctx)
 	m, ok := ctx.Actor().(interface{ attachState(a *stateActivation) })
 	if !ok {
-		refuse("use state", id, fmt.Errorf("%w: %T embeds no StateMixin", ErrInvalid, ctx.Actor()))
+		a.must("start", fmt.Errorf("%w: %T embeds no StateMixin", ErrInvalid, ctx.Actor()))
 	}
 	m.attachState(a)
 	next(ctx, env)
 
-	whole := ctx.(actor.Context) // the framework relies on it, too
 	timeout := whole.ReceiveTimeout()
 	whole.CancelReceiveTimeout()
-	st := a.load()
-	whole.Receive(&actor.MessageEnvelope{Message: &StateLoaded{State: st}})
-	if whole.ReceiveTimeout() == 0 {
+	st := a.load(a.id != ctx.Self().GetId())
+	if timeout > 0 {
 		whole.SetReceiveTimeout(timeout)
 	}
+	whole.Receive(&actor.MessageEnvelope{Message: &StateLoaded{State: st}})
 }
 
 // handle lets the actor handle a message, and answers its sender when a write
 // failed. It does not recover from the panic, so that the stack stays whole.
 func (u *usingState) handle(ctx actor.ReceiverContext, env *actor.MessageEnvelope, next actor.ReceiverFunc, a *stateActivation) {
 	done := false
-	a.failed = nil
+	a.failed, a.handling = nil, true
 	defer func() {
-		if e := a.failed; !done && e != nil && env.Sender != nil {
-			if reply := u.o.Reply(e); reply != nil {
-				ctx.ActorSystem().Root.Send(env.Sender, reply)
-			}
+		a.handling = false
+		if !done {
+			a.answer(env.Sender)
 		}
 	}()
+	if isUsers(env.Message) {
+		a.checkAlive()
+	}
 	next(ctx, env)
 	done = true
 }
