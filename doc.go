@@ -1,5 +1,5 @@
-// Package dynactor stores the events and snapshots of Proto.Actor actors in
-// Amazon DynamoDB.
+// Package dynactor stores the events, snapshots and durable state of Proto.Actor
+// actors in Amazon DynamoDB.
 //
 // A [Provider] is a persistence.Provider: give it to [Using] and embed [Mixin] in
 // the actor, or give it to the framework's persistence.Using and embed
@@ -24,6 +24,11 @@
 // Deleting events raises the stream's mark: events at or below it are gone at
 // once, their items are removed later, when no writer can be in flight that
 // still believes the numbers to be free.
+//
+// Where no history is needed, a [StateStore] keeps one value for each id, and
+// [StateMixin] with [UsingState] is the actor's side of it. A value is at a
+// revision, which each save and deletion raises by one, and a save names the
+// revision that it expects.
 //
 // A session is what the framework sees of one actor incarnation. It knows its
 // position in the stream, refuses to write while it replays, and after a failed

@@ -9,6 +9,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"log/slog"
 	"math"
 	"net/http"
 	"os"
@@ -21,6 +22,7 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
+	"github.com/asynkron/protoactor-go/cluster"
 	"github.com/asynkron/protoactor-go/persistence"
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
@@ -31,12 +33,13 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/dynactor/dynactor"
+	"github.com/dynactor/dynactor/clustered"
 	"github.com/dynactor/dynactor/dynactortest"
 )
 
 // docPages are the pages that the tests of this file keep true.
 var docPages = []string{
-	"README.md", "CHANGELOG.md", "CONTRIBUTING.md", "docs/actors.md", "docs/design.md", "docs/operations.md", "docs/testing.md",
+	"README.md", "CHANGELOG.md", "CONTRIBUTING.md", "docs/actors.md", "docs/design.md", "docs/state.md", "docs/operations.md", "docs/testing.md",
 }
 
 // The snippets of the pages.
@@ -102,6 +105,53 @@ func walletProps(provider *dynactor.Provider) *actor.Props {
 		actor.WithReceiverMiddleware(dynactor.Using(provider, dynactor.UsingOptions{Snapshot: dynactor.EveryEvents(100)})))
 }
 
+func addApples(ctx context.Context, s *dynactor.StateStore, n int64) error {
+	for {
+		apples, revision, err := dynactor.LoadState[*wrapperspb.Int64Value](ctx, s, "apples")
+		if err != nil {
+			return err
+		}
+		_, err = s.Save(ctx, "apples", revision, wrapperspb.Int64(apples.GetValue()+n))
+		if !errors.Is(err, dynactor.ErrConflict) { // somebody else was faster: load again
+			return err
+		}
+	}
+}
+
+type counter struct {
+	dynactor.StateMixin
+
+	n int64
+}
+
+func (c *counter) Receive(ctx actor.Context) {
+	switch m := ctx.Message().(type) {
+	case *dynactor.StateLoaded: // before anything else
+		if n, ok := m.Message.(*wrapperspb.Int64Value); ok {
+			c.n = n.GetValue()
+		}
+	case *wrapperspb.Int64Value:
+		if err := c.SaveState(wrapperspb.Int64(c.n + m.GetValue())); err != nil {
+			ctx.Respond(err.Error()) // nothing was sent: too large, for example
+			return
+		}
+		c.n += m.GetValue()
+		ctx.Respond(wrapperspb.Int64(c.n))
+	}
+}
+
+func counterProps(p *dynactor.Provider) *actor.Props {
+	return actor.PropsFromProducer(func() actor.Actor { return &counter{} },
+		actor.WithReceiverMiddleware(dynactor.UsingState(p, dynactor.UsingStateOptions{})))
+}
+
+func topicKind(s *dynactor.StateStore, log *slog.Logger) *cluster.Kind {
+	subscribers := clustered.KeyValueStore[*cluster.Subscribers](s, "prototopic/")
+	return cluster.NewKind(cluster.TopicActorKind, actor.PropsFromProducer(func() actor.Actor {
+		return cluster.NewTopicActor(subscribers, log)
+	}))
+}
+
 func TestBesideAThrottledTable(t *testing.T) {
 	t.Parallel()
 	db := dynactortest.New(t)
@@ -120,6 +170,21 @@ func TestDocs_SnippetsWork(t *testing.T) {
 	p, _ := open(t, dynactor.Options{})
 	if err := checkTables(t.Context(), p); err != nil {
 		t.Error(err)
+	}
+	if err := errors.Join(addApples(t.Context(), p.State(), 2), addApples(t.Context(), p.State(), 3)); err != nil {
+		t.Error(err)
+	}
+	if n, _, err := dynactor.LoadState[*wrapperspb.Int64Value](t.Context(), p.State(), "apples"); n.GetValue() != 5 || err != nil {
+		t.Errorf("%v apples, %v", n, err)
+	}
+	counters := newProcess(t)
+	counters.spawnProps("counter", counterProps(p))
+	counters.system.Root.Send(counters.pid("counter"), wrapperspb.Int64(2))
+	if got, err := counters.system.Root.RequestFuture(counters.pid("counter"), wrapperspb.Int64(3), longest).Result(); err != nil || got.(*wrapperspb.Int64Value).GetValue() != 5 {
+		t.Errorf("counted %v, %v", got, err)
+	}
+	if kind := topicKind(p.State(), slog.Default()); kind.Kind != cluster.TopicActorKind {
+		t.Error(kind.Kind)
 	}
 	own, err := newProvider(t.Context(), dynactor.Options{})
 	if err != nil {
@@ -206,7 +271,8 @@ func TestDocs_TestsExist(t *testing.T) {
 func TestDocs_Links(t *testing.T) {
 	t.Parallel()
 	for _, name := range docPages {
-		for _, m := range regexp.MustCompile(`\]\(([^)]+)\)`).FindAllStringSubmatch(readDoc(t, name), -1) {
+		text := regexp.MustCompile("(?ms)^```.*?^```$").ReplaceAllString(readDoc(t, name), "")
+		for _, m := range regexp.MustCompile(`\]\(([^)]+)\)`).FindAllStringSubmatch(text, -1) {
 			if strings.Contains(m[1], "://") {
 				continue
 			}
@@ -314,6 +380,7 @@ func TestDocs_Defaults(t *testing.T) {
 		"`ReadTimeout`": inWords(dynactor.DefaultReadTimeout), "`WriteTimeout`": inWords(dynactor.DefaultWriteTimeout),
 		"`RecoveryTimeout`": inWords(dynactor.DefaultRecoveryTimeout), "`TableTimeout`": inWords(dynactor.DefaultTableTimeout),
 		"`DeleteDelay`":         inWords(dynactor.DefaultDeleteDelay),
+		"`StateRetention`":      inWords(dynactor.DefaultStateRetention),
 		"`MaxConcurrentReads`":  fmt.Sprint(dynactor.DefaultMaxConcurrentReads),
 		"`MaxConcurrentWrites`": fmt.Sprint(dynactor.DefaultMaxConcurrentWrites),
 		"`KeepSnapshots`":       fmt.Sprint(dynactor.DefaultKeepSnapshots),
@@ -344,6 +411,10 @@ func TestDocs_Defaults(t *testing.T) {
 		{"options.go", "MinDeleteDelay = time.Hour", "docs/operations.md", "15 minutes with the minimum"},
 		{"options.go", "DefaultDeleteDelay         = 24 * time.Hour", "docs/operations.md", "6 hours with the default"},
 		{"options.go", "8*min(o.WriteTimeout", "docs/operations.md", "at least 1 h and eight times `WriteTimeout`"},
+		{"options.go", "MinStateRetention = time.Hour", "docs/design.md", "`StateRetention`, at least 1 h and eight times `WriteTimeout`"},
+		{"options.go", "DefaultStateRetention      = 7 * 24 * time.Hour", "docs/state.md", "`Options.StateRetention` (7 days)"},
+		{"saving.go", "const maxTransaction = 100", "docs/state.md", "up to 99 writes of your own"},
+		{"stateread.go", "const maxBatchGet = 100", "docs/state.md", "many, 100 in a request"},
 		{"layout.go", "const format = 1", "CHANGELOG.md", "**Stored format: 1**"},
 		{"layout.go", "const format = 1", "docs/design.md", "## Stored format 1"},
 		{"layout.go", `const layoutName = "per-actor"`, "docs/design.md", "`per-actor`"},
@@ -387,6 +458,11 @@ func TestDocs_Costs(t *testing.T) {
 	appending := func(n int) func(*dynactor.Provider, persister) {
 		return func(p *dynactor.Provider, _ persister) { fill(t, p.Journal(), "b", n) }
 	}
+	before := func(p *dynactor.Provider, _ persister) {
+		if _, err := p.State().Save(t.Context(), "a", 0, text("x")); err != nil {
+			t.Error(err)
+		}
+	}
 	now := &clock{}
 	one, deleting := dynactor.Options{KeepSnapshots: 1}, dynactor.Options{KeepSnapshots: 1, DeleteEventsOnSnapshot: true}
 	old := deleting
@@ -406,6 +482,16 @@ func TestDocs_Costs(t *testing.T) {
 		"first save of an incarnation, in addition": minus(cost(dynactor.Options{}, 2, nil, snapshot(2)), usage{Requests: 1, WriteUnits: 1}),
 		"`Journal.Append` of one event":             cost(dynactor.Options{}, 0, nil, appending(1)),
 		"`Journal.Append` of ten events":            cost(dynactor.Options{}, 0, nil, appending(10)),
+		"save or delete a durable state": cost(dynactor.Options{}, 0, before, func(p *dynactor.Provider, _ persister) {
+			if _, err := p.State().Save(t.Context(), "a", 1, text("y")); err != nil {
+				t.Error(err)
+			}
+		}),
+		"load a durable state": cost(dynactor.Options{}, 0, before, func(p *dynactor.Provider, _ persister) {
+			if _, err := p.State().Load(t.Context(), "a"); err != nil {
+				t.Error(err)
+			}
+		}),
 		"`Journal.Head`": cost(dynactor.Options{}, 3, nil, func(p *dynactor.Provider, _ persister) {
 			if _, err := p.Journal().Head(t.Context(), "a"); err != nil {
 				t.Error(err)
@@ -471,6 +557,9 @@ func TestDocs_Policies(t *testing.T) {
 	if err := p.EnsureTables(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	if err := p.State().EnsureTables(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	creation := actionsUsed(db)
 	db.Faults.Reset()
 	p = openOn(t, db, db.Client, dynactor.Options{NoCreateTables: true, KeepSnapshots: 1, Now: now.Now})
@@ -483,7 +572,17 @@ func TestDocs_Policies(t *testing.T) {
 	_, err := p.Journal().Append(t.Context(), "a", 3, numbered(4, 5)...)
 	now.Advance(dynactor.DefaultDeleteDelay + time.Minute)
 	s.DeleteEvents("a", 1)
-	if err := errors.Join(err, p.Journal().Erase(t.Context(), "a"), p.Snapshots().DeleteTo(t.Context(), "a", math.MaxInt64),
+	states := p.State()
+	_, errSave := states.SaveWith(t.Context(), "a", 0, dynactor.State{Message: text("x")}, ownPut(db.SnapshotsTable, "b", ""))
+	_, errLoad := states.LoadMany(t.Context(), "a")
+	_, errDelete := states.Delete(t.Context(), "a", 1)
+	now.Advance(dynactor.DefaultStateRetention + time.Minute)
+	for row, err := range states.IDs(t.Context(), "") {
+		if row.ID != "a" || err != nil {
+			t.Error(row, err)
+		}
+	}
+	if err := errors.Join(err, errSave, errLoad, errDelete, states.Purge(t.Context(), "a", 2), p.Journal().Erase(t.Context(), "a"), p.Snapshots().DeleteTo(t.Context(), "a", math.MaxInt64),
 		p.VerifyTables(t.Context())); err != nil {
 		t.Error(err)
 	}
@@ -507,7 +606,7 @@ func TestDocs_Policies(t *testing.T) {
 func actionsUsed(db *dynactortest.DB) map[string][]string {
 	used := map[string][]string{}
 	for _, r := range db.Faults.Requests() {
-		table := map[string]string{db.EventsTable: dynactor.DefaultEventsTable, db.SnapshotsTable: dynactor.DefaultSnapshotsTable}[r.Table]
+		table := map[string]string{db.EventsTable: dynactor.DefaultEventsTable, db.SnapshotsTable: dynactor.DefaultSnapshotsTable, db.StateTable: dynactor.DefaultStateTable}[r.Table]
 		used[table] = append(used[table], "dynamodb:"+strings.Replace(r.Op, "TransactWriteItems", "PutItem", 1))
 	}
 	for table, actions := range used {
