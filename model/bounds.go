@@ -1,0 +1,68 @@
+package model
+
+// Clock says how time goes by.
+type Clock int
+
+// The ways in which time goes by.
+const (
+	Still Clock = iota // not at all
+	Leaps              // by more than any limit at once
+	Ticks              // by a quarter of DeleteDelay
+)
+
+// Bounds limit a search. What they leave open is searched exhaustively: crashes,
+// recoveries, reads and sweeps have no limit.
+type Bounds struct {
+	Name, Text string
+
+	Slots      uint8 // numbers of the stream, at most 4
+	Operations uint8 // appends in all, at most 5
+	Group      uint8 // events in an append, 1 or 2
+	Tries      uint8 // attempts of an append
+	Tail       uint8 // items that the look at the end shows
+
+	Snapshots bool  // snapshots, prunes and deletions
+	Wipes     uint8 // calls of DeleteAll or Erase
+	Clock     Clock
+	Skew      uint8 // ticks by which a writer's clock may be behind, 0 or 1
+	SetBack   bool  // a clock may be set back
+	Late      bool  // an attempt may land at any time, with a right stamp: the assumption does not hold
+	Parallel  bool  // ranges are read at the same time, so pages come in any order
+}
+
+// Small bounds that show what a rule is good for.
+var (
+	tiny = Bounds{
+		Name: "tiny", Text: "two slots, repeated attempts",
+		Slots: 2, Operations: 3, Group: 1, Tries: 2, Tail: 1, Snapshots: true,
+	}
+	timed = Bounds{
+		Name: "timed", Text: "two slots, single ticks, clocks that differ",
+		Slots: 2, Operations: 3, Group: 1, Tries: 1, Tail: 1, Snapshots: true, Clock: Ticks, Skew: 1,
+	}
+	setBack = Bounds{
+		Name: "set-back", Text: "two slots, single ticks, clocks set back",
+		Slots: 2, Operations: 3, Group: 1, Tries: 1, Tail: 1, Snapshots: true, Clock: Ticks, SetBack: true,
+	}
+	deletions = Bounds{
+		Name: "deletions", Text: "three slots, deletions, ranges read at the same time",
+		Slots: 3, Operations: 3, Group: 1, Tries: 1, Tail: 1, Snapshots: true, Clock: Leaps, Parallel: true,
+	}
+	groups = Bounds{
+		Name: "groups", Text: "three slots, appends of two",
+		Slots: 3, Operations: 3, Group: 2, Tries: 1, Tail: 1, Snapshots: true, Clock: Leaps,
+	}
+	late = Bounds{
+		Name: "late", Text: "three slots, appends of two, attempts that land at any time",
+		Slots: 3, Operations: 3, Group: 2, Tries: 1, Tail: 1, Snapshots: true, Clock: Leaps, Late: true,
+	}
+	resets = Bounds{
+		Name: "resets", Text: "three slots, DeleteAll and Erase",
+		Slots: 3, Operations: 3, Group: 1, Tries: 1, Tail: 1, Snapshots: true, Wipes: 1, Clock: Leaps,
+	}
+)
+
+// All are the bounds that a full search exhausts.
+func All() []Bounds {
+	return []Bounds{tiny, timed, setBack, deletions, groups, late, resets}
+}
