@@ -26,6 +26,7 @@ type Bounds struct {
 	Clock     Clock
 	Skew      uint8 // ticks by which a writer's clock may be behind, 0 or 1
 	SetBack   bool  // a clock may be set back
+	Halves    bool  // a query may show half of an append
 	Late      bool  // an attempt may land at any time, with a right stamp: the assumption does not hold
 	Parallel  bool  // ranges are read at the same time, so pages come in any order
 }
@@ -38,27 +39,27 @@ var (
 	}
 	timed = Bounds{
 		Name: "timed", Text: "two slots, single ticks, clocks that differ",
-		Slots: 2, Operations: 3, Group: 1, Tries: 1, Tail: 1, Snapshots: true, Clock: Ticks, Skew: 1,
+		Slots: 2, Operations: 2, Group: 2, Tries: 1, Tail: 1, Snapshots: true, Clock: Ticks, Skew: 1,
 	}
 	setBack = Bounds{
 		Name: "set-back", Text: "two slots, single ticks, clocks set back",
-		Slots: 2, Operations: 3, Group: 1, Tries: 1, Tail: 1, Snapshots: true, Clock: Ticks, SetBack: true,
+		Slots: 2, Operations: 2, Group: 2, Tries: 1, Tail: 1, Snapshots: true, Clock: Ticks, SetBack: true,
 	}
 	deletions = Bounds{
 		Name: "deletions", Text: "three slots, deletions, ranges read at the same time",
 		Slots: 3, Operations: 3, Group: 1, Tries: 1, Tail: 1, Snapshots: true, Clock: Leaps, Parallel: true,
 	}
 	groups = Bounds{
-		Name: "groups", Text: "three slots, appends of two",
-		Slots: 3, Operations: 3, Group: 2, Tries: 1, Tail: 1, Snapshots: true, Clock: Leaps,
+		Name: "groups", Text: "three slots, appends of two, of which a query may show half",
+		Slots: 3, Operations: 2, Group: 2, Tries: 1, Tail: 1, Snapshots: true, Clock: Leaps, Halves: true,
 	}
 	late = Bounds{
-		Name: "late", Text: "three slots, appends of two, attempts that land at any time",
-		Slots: 3, Operations: 3, Group: 2, Tries: 1, Tail: 1, Snapshots: true, Clock: Leaps, Late: true,
+		Name: "late", Text: "two slots, appends of two, attempts that land at any time",
+		Slots: 2, Operations: 3, Group: 2, Tries: 1, Tail: 1, Snapshots: true, Clock: Leaps, Late: true,
 	}
 	resets = Bounds{
-		Name: "resets", Text: "three slots, DeleteAll and Erase",
-		Slots: 3, Operations: 3, Group: 1, Tries: 1, Tail: 1, Snapshots: true, Wipes: 1, Clock: Leaps,
+		Name: "resets", Text: "two slots, DeleteAll and Erase",
+		Slots: 2, Operations: 2, Group: 1, Tries: 1, Tail: 1, Snapshots: true, Wipes: 1, Clock: Leaps,
 	}
 )
 

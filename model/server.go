@@ -4,7 +4,7 @@ package model
 // once, twice or, in the runs where it comes too late, never.
 func (m *machine) land(s *State) {
 	for i, o := range s.op {
-		if o.flying == 0 || !m.inTime(o) {
+		if o.flying == 0 || !m.inTime(o) || s.half(o) {
 			continue
 		}
 		op := uint8(i) + 1
@@ -29,6 +29,17 @@ func (m *machine) land(s *State) {
 	}
 }
 
+// half tells whether queries show only a part of what is at an operation's numbers.
+// Whoever knows more than a query, by an answer or by a single item, has it later.
+func (s *State) half(o operation) bool {
+	for seq := o.first; seq <= o.last(); seq++ {
+		if s.hidden&(1<<seq) != 0 {
+			return true
+		}
+	}
+	return o.first > 1 && s.hidden&(1<<(o.first-1)) != 0
+}
+
 // inTime tells whether an attempt can still land.
 func (m *machine) inTime(o operation) bool {
 	return m.b.Late || o.stamp+m.behind(o) <= quarter
@@ -43,7 +54,7 @@ func (m *machine) behind(o operation) uint8 {
 
 // halves are the ways in which a query may miss a part of an append of two that lands.
 func (m *machine) halves(s *State, o operation) []uint8 {
-	if o.n < 2 || s.slot[o.first-1] != 0 || s.slot[o.first] != 0 {
+	if !m.b.Halves || o.n < 2 || s.slot[o.first-1] != 0 || s.slot[o.first] != 0 {
 		return []uint8{0}
 	}
 	return []uint8{0, 1 << o.first, 1 << (o.first + 1)}

@@ -27,14 +27,12 @@ const (
 	stepRead
 	stepPage
 	stepAppend
-	stepLook
-	stepSend
+	stepAgain
 	stepAnswer
 	stepNoAnswer
 	stepRefused
 	stepGiveUp
 	stepSave
-	stepSaveLost
 	stepSaveNever
 	stepDrop
 	stepRaise
@@ -86,10 +84,8 @@ func (t Step) what() string {
 		return fmt.Sprintf("%s reads number %d: %s", who, t.Slot, [...]string{"nothing", "an event"}[t.Arg])
 	case stepAppend:
 		return fmt.Sprintf("%s appends %d event(s) from number %d", who, t.Arg, t.Slot)
-	case stepLook:
-		return who + " has to look at the head before it sends"
-	case stepSend:
-		return fmt.Sprintf("%s sends an attempt for number %d", who, t.Slot)
+	case stepAgain:
+		return fmt.Sprintf("%s makes another attempt for number %d", who, t.Slot)
 	case stepAnswer:
 		return fmt.Sprintf("%s has the answer for number %d: %s", who, t.Slot, answers[t.Arg])
 	case stepNoAnswer:
@@ -100,8 +96,6 @@ func (t Step) what() string {
 		return who + " gives up"
 	case stepSave:
 		return fmt.Sprintf("%s saves a snapshot at %d", who, t.Slot)
-	case stepSaveLost:
-		return fmt.Sprintf("%s saves a snapshot at %d, and the answer is lost", who, t.Slot)
 	case stepSaveNever:
 		return fmt.Sprintf("%s fails to save a snapshot at %d", who, t.Slot)
 	case stepDrop:

@@ -60,8 +60,8 @@ const (
 	checking                // the mark once more
 	live
 	fencing // the head is read again before an attempt
-	sending // an attempt may be sent
-	waiting // for its answer
+	waiting // for the answer to an attempt
+	resting // between two attempts
 )
 
 // What a round of reads has still to read.

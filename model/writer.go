@@ -22,8 +22,8 @@ func (m *machine) act(s *State, i int) {
 		}
 	case fencing:
 		m.fence(s, i)
-	case sending:
-		m.send(s, i)
+	case resting:
+		m.again(s, i)
 	case waiting:
 		m.wait(s, i)
 	}
@@ -53,8 +53,8 @@ func (m *machine) start(s *State, i int) {
 			t.left--
 			t.op[op-1] = operation{first: head + 1, n: n, behind: behind}
 			w := &t.w[i]
-			w.op, w.tries, w.phase = op, m.b.Tries, sending
-			m.emit(Step{Kind: stepAppend, Who: uint8(i), Arg: n, Slot: head + 1}, t, "")
+			w.op, w.tries = op, m.b.Tries
+			m.attempt(Step{Kind: stepAppend, Who: uint8(i), Arg: n, Slot: head + 1}, t, i)
 		}
 	}
 }
@@ -62,20 +62,24 @@ func (m *machine) start(s *State, i int) {
 // stale tells whether the head was proven too long ago.
 func (w *writer) stale() bool { return w.proven > half }
 
-// send sends an attempt, after the look before it where one is due, or gives up.
-func (m *machine) send(s *State, i int) {
+// attempt sends an attempt, after the look before it where one is due. One that is
+// held up before it leaves is no other than one that is long on its way.
+func (m *machine) attempt(step Step, s State, i int) {
 	w := &s.w[i]
-	if w.tries > 0 {
-		t := *s
-		if w.stale() && !m.out[RuleLookBefore] && !m.out[RuleFence] {
-			t.w[i].phase, t.w[i].todo, t.w[i].look = fencing, readMark|readEnd, 0
-			m.emit(Step{Kind: stepLook, Who: uint8(i)}, t, "")
-		} else {
-			launch(&t, i)
-			m.emit(Step{Kind: stepSend, Who: uint8(i), Slot: s.op[w.op-1].first}, t, "")
-		}
+	if w.stale() && !m.out[RuleLookBefore] && !m.out[RuleFence] {
+		w.phase, w.todo, w.look = fencing, readMark|readEnd, 0
+	} else {
+		launch(&s, i)
 	}
-	m.giveUp(s, i)
+	m.emit(step, s, "")
+}
+
+// again sends another attempt, or gives up.
+func (m *machine) again(s *State, i int) {
+	if w := &s.w[i]; w.tries > 0 {
+		m.attempt(Step{Kind: stepAgain, Who: uint8(i), Slot: s.op[w.op-1].first}, *s, i)
+	}
+	m.giveUp(Step{Kind: stepGiveUp, Who: uint8(i)}, *s, i)
 }
 
 func launch(s *State, i int) {
@@ -100,6 +104,9 @@ func (m *machine) fence(s *State, i int) {
 			continue
 		}
 		op, first := w.op, t.op[w.op-1].first
+		if t.half(t.op[op-1]) {
+			continue
+		}
 		head := max(w.mark, w.end)
 		w.forget()
 		switch slot := t.slot[first-1]; {
@@ -126,22 +133,31 @@ func (m *machine) fence(s *State, i int) {
 func (m *machine) wait(s *State, i int) {
 	w := &s.w[i]
 	step := Step{Kind: stepAnswer, Who: uint8(i), Slot: s.op[w.op-1].first, Arg: w.answer}
-	if w.answer != noAnswer {
+	if w.answer != noAnswer && !s.half(s.op[w.op-1]) {
 		m.judge(step, *s, i, w.answer)
 	}
 	t := *s
-	t.w[i].phase, t.w[i].answer, t.w[i].unsettled = sending, noAnswer, 1
-	m.emit(Step{Kind: stepNoAnswer, Who: uint8(i)}, t, "")
+	t.w[i].answer, t.w[i].unsettled = noAnswer, 1
+	m.rest(Step{Kind: stepNoAnswer, Who: uint8(i)}, t, i)
 	if w.answer == noAnswer && s.op[w.op-1].flying > 0 {
 		t := *s
 		t.op[w.op-1].flying--
-		t.w[i].phase = sending
-		m.emit(Step{Kind: stepRefused, Who: uint8(i)}, t, "")
+		m.rest(Step{Kind: stepRefused, Who: uint8(i)}, t, i)
 	}
 }
 
+// rest is the time between two attempts, or the end after the last.
+func (m *machine) rest(step Step, s State, i int) {
+	if s.w[i].tries == 0 {
+		m.giveUp(step, s, i)
+		return
+	}
+	s.w[i].phase = resting
+	m.emit(step, s, "")
+}
+
 // giveUp is the end of an append without a deciding answer.
-func (m *machine) giveUp(s *State, i int) {
+func (m *machine) giveUp(step Step, s State, i int) {
 	outcome := Failed
 	if s.w[i].unsettled != 0 && !m.out[RuleUnknown] {
 		outcome = Unknown
@@ -149,7 +165,7 @@ func (m *machine) giveUp(s *State, i int) {
 	if m.out[RuleAllAttempts] && s.w[i].tries > 0 {
 		outcome = Failed // the last attempt never left
 	}
-	m.end(Step{Kind: stepGiveUp, Who: uint8(i)}, *s, i, outcome)
+	m.end(step, s, i, outcome)
 }
 
 // judge decides by an answer, and looks back when it came late.
@@ -209,7 +225,7 @@ func (m *machine) end(step Step, s State, i int, outcome Outcome) {
 // keep saves and deletes snapshots, and deletes events.
 func (m *machine) keep(s *State, i int) {
 	w := &s.w[i]
-	if w.head > w.base && w.saved < w.head {
+	if w.head > w.base && w.saved < w.head { // when the answer is lost, less can follow
 		t := *s
 		t.snaps |= 1 << w.head
 		t.w[i].saved = w.head
@@ -221,9 +237,6 @@ func (m *machine) keep(s *State, i int) {
 			bad = "a snapshot brings back the state that DeleteAll has ended"
 		}
 		m.emit(Step{Kind: stepSave, Who: uint8(i), Slot: w.head}, t, bad)
-		t = *s
-		t.snaps |= 1 << w.head // the answer is lost
-		m.emit(Step{Kind: stepSaveLost, Who: uint8(i), Slot: w.head}, t, bad)
 		if m.out[RuleSavedCounts] {
 			t := *s
 			t.w[i].saved = w.head
