@@ -28,6 +28,7 @@ type Bounds struct {
 	SetBack   bool  // a clock may be set back
 	Halves    bool  // a query may show half of an append
 	Late      bool  // an attempt may land at any time, with a right stamp: the assumption does not hold
+	Readers   bool  // the journal is also replayed without an actor
 	Parallel  bool  // ranges are read at the same time, so pages come in any order
 }
 
@@ -41,9 +42,9 @@ var (
 		Name: "timed", Text: "two slots, single ticks, clocks that differ",
 		Slots: 2, Operations: 2, Group: 2, Tries: 1, Tail: 1, Snapshots: true, Clock: Ticks, Skew: 1,
 	}
-	setBack = Bounds{
-		Name: "set-back", Text: "two slots, single ticks, clocks set back",
-		Slots: 2, Operations: 2, Group: 2, Tries: 1, Tail: 1, Snapshots: true, Clock: Ticks, SetBack: true,
+	sleepers = Bounds{
+		Name: "sleepers", Text: "two slots, machines that sleep, clocks set back",
+		Slots: 2, Operations: 2, Group: 2, Tries: 1, Tail: 1, Snapshots: true, Clock: Leaps, SetBack: true,
 	}
 	deletions = Bounds{
 		Name: "deletions", Text: "three slots, deletions, ranges read at the same time",
@@ -52,6 +53,10 @@ var (
 	groups = Bounds{
 		Name: "groups", Text: "three slots, appends of two, of which a query may show half",
 		Slots: 3, Operations: 2, Group: 2, Tries: 1, Tail: 1, Snapshots: true, Clock: Leaps, Halves: true,
+	}
+	readers = Bounds{
+		Name: "readers", Text: "three slots, replays of the journal beside actors",
+		Slots: 3, Operations: 2, Group: 2, Tries: 1, Tail: 1, Snapshots: true, Clock: Leaps, Readers: true, Parallel: true,
 	}
 	late = Bounds{
 		Name: "late", Text: "two slots, appends of two, attempts that land at any time",
@@ -65,5 +70,5 @@ var (
 
 // All are the bounds that a full search exhausts.
 func All() []Bounds {
-	return []Bounds{tiny, timed, setBack, deletions, groups, late, resets}
+	return []Bounds{timed, deletions, tiny, sleepers, groups, readers, late, resets}
 }

@@ -5,6 +5,21 @@ func begin(s *State, i int) {
 	s.w[i] = writer{phase: recovering, todo: readSnap | readMark | readEnd, must: s.acked}
 }
 
+// over begins anew what was deleted under the reader's eyes.
+func (m *machine) over(step Step, s State, i int) {
+	if replays := s.w[i].flags&reader != 0; replays {
+		replay(&s, i)
+	} else {
+		begin(&s, i)
+	}
+	m.emit(step, s, "")
+}
+
+// replay begins the reading of a journal without an actor.
+func replay(s *State, i int) {
+	s.w[i] = writer{phase: recovering, todo: readMark | readEnd, must: s.acked, flags: reader}
+}
+
 // read carries out one of the reads of a round.
 func (s *State) read(i int, part, tail uint8) Step {
 	w := &s.w[i]
@@ -55,6 +70,14 @@ func (m *machine) look(s *State, i int) {
 // again what may be only older than the rest.
 func (m *machine) fit(step Step, s State, i int) {
 	w := &s.w[i]
+	if w.flags&reader != 0 {
+		w.first, w.delivered, w.phase = w.mark+1, max(w.mark, w.end), fetching
+		for k := range w.mark {
+			w.got[k] = 0
+		}
+		m.settle(step, s, i)
+		return
+	}
 	start := w.snap
 	if start <= w.wiped && !m.out[RuleReset] {
 		start = 0
@@ -142,8 +165,7 @@ func (m *machine) page(s State, i int, seq uint8) {
 // gap is a hole that later looks still show: an error, unless the mark has passed it.
 func (m *machine) gap(step Step, s State, i int) {
 	if s.mark >= s.w[i].first {
-		begin(&s, i)
-		m.emit(step, s, "")
+		m.over(step, s, i)
 		return
 	}
 	m.emit(step, s, "an event is missing (ErrGap)")
@@ -183,8 +205,7 @@ func (m *machine) check(s *State, i int) {
 	t := *s
 	step := Step{Kind: stepRead, Who: uint8(i), Arg: readMark, Slot: s.mark}
 	if t.mark >= t.w[i].first {
-		begin(&t, i)
-		m.emit(step, t, "")
+		m.over(step, t, i)
 		return
 	}
 	m.recovered(step, t, i)
@@ -209,6 +230,8 @@ func (m *machine) recovered(step Step, s State, i int) {
 	}
 	switch {
 	case bad != "":
+	case w.first <= min(w.mark, head):
+		bad = "a deleted event is shown"
 	case start > head:
 		bad = "the state is ahead of the head that the session believes in"
 	case head < w.must:
@@ -217,6 +240,11 @@ func (m *machine) recovered(step Step, s State, i int) {
 		bad = "half of an append is shown"
 	case head > start && s.at(w.first).first < w.first:
 		bad = "half of an append is shown"
+	}
+	if w.flags&reader != 0 {
+		*w = writer{}
+		m.emit(step, s, bad)
+		return
 	}
 	base := w.wiped
 	w.forget()

@@ -165,27 +165,27 @@ func (m *machine) wipe(s *State) {
 
 // tick lets time go by, one tick or more than any limit at once.
 func (m *machine) tick(s *State) {
+	n, passes, sleeps := 1, stepTick, stepSuspended
 	switch m.b.Clock {
 	case Still:
 		return
 	case Leaps:
-		t := *s
-		for range deleteDelay + 1 {
-			m.older(&t, writers)
-		}
-		m.emit(Step{Kind: stepLeap}, t, "")
-		return
+		n, passes, sleeps = deleteDelay+1, stepLeap, stepSlept
 	case Ticks:
 	}
-	t := *s
-	m.older(&t, writers)
-	m.emit(Step{Kind: stepTick}, t, "")
-	if m.out[RuleWallClock] {
-		for i := range s.w {
-			t := *s
-			m.older(&t, i)
-			m.emit(Step{Kind: stepSuspended, Who: uint8(i)}, t, "")
+	for suspended := writers; suspended >= 0; suspended-- {
+		if suspended < writers && !m.out[RuleWallClock] {
+			return
 		}
+		step := Step{Kind: sleeps, Who: uint8(suspended)}
+		if suspended == writers {
+			step = Step{Kind: passes}
+		}
+		t := *s
+		for range n {
+			m.older(&t, suspended)
+		}
+		m.emit(step, t, "")
 	}
 }
 

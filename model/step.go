@@ -22,6 +22,7 @@ type kind uint8
 
 const (
 	stepStart kind = iota
+	stepReplay
 	stepCrash
 	stepSetBack
 	stepRead
@@ -44,6 +45,7 @@ const (
 	stepTick
 	stepLeap
 	stepSuspended
+	stepSlept
 )
 
 // Step is one step, for a trace.
@@ -63,7 +65,7 @@ func (t Step) String() string {
 	case t.Outcome != 0:
 		line += fmt.Sprintf("; the caller is told: %s", t.Outcome)
 	case t.Head != 0:
-		line += fmt.Sprintf("; it has recovered up to %d", t.Head)
+		line += fmt.Sprintf("; it has everything up to %d", t.Head)
 	}
 	return line
 }
@@ -73,6 +75,8 @@ func (t Step) what() string {
 	switch t.Kind {
 	case stepStart:
 		return who + " starts to recover"
+	case stepReplay:
+		return who + " starts to replay the journal"
 	case stepCrash:
 		return who + " crashes"
 	case stepSetBack:
@@ -118,6 +122,8 @@ func (t Step) what() string {
 		return "more than DeleteDelay passes"
 	case stepSuspended:
 		return fmt.Sprintf("a quarter of DeleteDelay passes while %s's machine is suspended", who)
+	case stepSlept:
+		return fmt.Sprintf("more than DeleteDelay passes while %s's machine is suspended", who)
 	}
 	return "?"
 }

@@ -77,6 +77,7 @@ const (
 	endAfterSnap
 	reread
 	fromSnap
+	reader // it is no actor's recovery, but a replay of the journal
 )
 
 // Answers to an attempt.

@@ -8,6 +8,11 @@ func (m *machine) act(s *State, i int) {
 		t := *s
 		begin(&t, i)
 		m.emit(Step{Kind: stepStart, Who: uint8(i)}, t, "")
+		if m.b.Readers {
+			t := *s
+			replay(&t, i)
+			m.emit(Step{Kind: stepReplay, Who: uint8(i)}, t, "")
+		}
 		return
 	case recovering:
 		m.look(s, i)

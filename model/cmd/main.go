@@ -1,21 +1,35 @@
-// Command cmd searches the model of docs/design.md.
+// Command cmd searches a small model of docs/design.md. It prints how many states
+// there are within each bounds and how deep they lie, and fails when a guarantee
+// can be broken:
+//
+//	tiny      897821 states, depth 48: two slots, repeated attempts
+//
+// With -without RULE it prints the shortest trace that breaks a guarantee when the
+// rule is left out, with -rules the rules.
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"sync"
 	"time"
 
 	"github.com/dynactor/dynactor/model"
 )
 
-const limit = 60_000_000
+// limit is a bound of memory: a state takes about 250 bytes, with its place in the table.
+const limit = 20_000_000
 
 func main() {
-	if err := run(os.Args[1:], os.Stdout); err != nil {
+	err := run(os.Args[1:], os.Stdout)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		os.Exit(2)
+	case err != nil:
 		fmt.Fprintln(os.Stderr, "model:", err)
 		os.Exit(1)
 	}
@@ -23,31 +37,81 @@ func main() {
 
 func run(args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("model", flag.ContinueOnError)
-	without := flags.String("without", "", "leave a rule out and print the shortest trace that breaks a guarantee")
+	flags.SetOutput(out)
+	without := flags.String("without", "", "leave out a `rule`, and print the shortest trace that breaks a guarantee")
 	list := flags.Bool("rules", false, "list the rules")
-	only := flags.String("bounds", "", "search only these bounds")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	_ = list
-	_ = without
-	var wg sync.WaitGroup
-	slots := make(chan struct{}, 2)
-	for _, b := range model.All() {
-		if *only != "" && b.Name != *only {
-			continue
+	switch {
+	case *list:
+		for _, r := range model.Rules() {
+			fmt.Fprintf(out, "%-18s %s (shown in %q)%s\n", r, r.Text(), r.Shown().Name, map[bool]string{true: "; spare"}[r.Spare()])
 		}
+		return nil
+	case *without != "":
+		return leaveOut(*without, out)
+	}
+	return all(out)
+}
+
+// leaveOut prints what happens without a rule.
+func leaveOut(name string, out io.Writer) error {
+	r, ok := model.RuleNamed(name)
+	if !ok {
+		return fmt.Errorf("no rule %q: -rules lists them", name)
+	}
+	got := model.Search(r.Shown(), limit, r)
+	fmt.Fprintf(out, "without %s: %s\n", r, r.Text())
+	fmt.Fprintf(out, "%s: %d states, depth %d: %s\n", r.Shown().Name, got.States, got.Depth, r.Shown().Text)
+	switch {
+	case got.Bad != "":
+		show(out, got)
+		return nil
+	case r.Spare() && got.Full:
+		fmt.Fprintln(out, "nothing is broken: another rule does the same work")
+		return nil
+	}
+	return fmt.Errorf("nothing is broken without %s", r)
+}
+
+func show(out io.Writer, got model.Result) {
+	for i, line := range got.Trace {
+		fmt.Fprintf(out, "%3d  %s\n", i+1, line)
+	}
+	fmt.Fprintln(out, "broken:", got.Bad)
+}
+
+// all searches all bounds, as many at a time as there are cores.
+func all(out io.Writer) error {
+	started := time.Now()
+	var (
+		wg     sync.WaitGroup
+		mu     sync.Mutex
+		errs   []error
+		states int
+		depth  int
+		cores  = make(chan struct{}, runtime.GOMAXPROCS(0))
+	)
+	for _, b := range model.All() {
+		cores <- struct{}{}
 		wg.Go(func() {
-			slots <- struct{}{}
-			defer func() { <-slots }()
-			start := time.Now()
-			r := model.Search(b, limit)
-			fmt.Fprintln(out, b.Name, r.States, r.Depth, r.Full, r.Bad, time.Since(start))
-			for i, l := range r.Trace {
-				fmt.Fprintln(out, i+1, l)
+			got := model.Search(b, limit)
+			<-cores
+			mu.Lock()
+			defer mu.Unlock()
+			fmt.Fprintf(out, "%-10s %8d states, depth %d: %s\n", b.Name, got.States, got.Depth, b.Text)
+			switch {
+			case got.Bad != "":
+				show(out, got)
+				errs = append(errs, fmt.Errorf("%s: %s", b.Name, got.Bad))
+			case !got.Full:
+				errs = append(errs, fmt.Errorf("%s: more than %d states", b.Name, limit))
 			}
+			states, depth = states+got.States, max(depth, got.Depth)
 		})
 	}
 	wg.Wait()
-	return nil
+	fmt.Fprintf(out, "states %d, depth %d, violations %d, %.0f s\n", states, depth, len(errs), time.Since(started).Seconds())
+	return errors.Join(errs...)
 }
