@@ -18,7 +18,7 @@ FUZZTIME ?= 20s
 GOTEST := go test -race -shuffle=on -count=1 -p 1 -timeout 20m
 IMAGE  := $(or $(DYNACTOR_TEST_IMAGE),$(shell sed -n 's/^const defaultImage = "\(.*\)"$$/\1/p' dynactortest/container.go))
 
-.PHONY: help demo demo-check demo-cluster demo-cluster-check test lint fmt api proto bench soak fuzz
+.PHONY: help demo demo-check demo-cluster demo-cluster-check test model lint fmt api proto bench soak fuzz
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -46,6 +46,9 @@ test: ## run all tests on the embedded server, then on an emulator where there i
 	else \
 		echo "== emulator ring NOT run, no Docker with $(IMAGE): start it, or set DYNAMODB_ENDPOINT, and run make test again"; \
 	fi
+
+model: ## search the model of the design (ARGS="-rules", or "-without RULE" for a trace)
+	go run ./model/cmd $(ARGS)
 
 lint: ## vet, lint, and check formatting and go.mod
 	@bash .ci/install $(BIN) $(GOLANGCI_LINT)

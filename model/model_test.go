@@ -28,3 +28,52 @@ func TestEachRuleIsNeeded(t *testing.T) {
 		})
 	}
 }
+
+func TestNothingIsBroken(t *testing.T) {
+	t.Parallel()
+	for _, b := range []Bounds{tiny, sleepers, groups, resets} { // make model searches the rest, too
+		t.Run(b.Name, func(t *testing.T) {
+			t.Parallel()
+			if got := Search(b, room); got.Bad != "" || !got.Full {
+				t.Errorf("%+v", got)
+			}
+		})
+	}
+}
+
+func TestSearchStopsAtItsLimit(t *testing.T) {
+	t.Parallel()
+	if got := Search(tiny, 1000); got.Full || got.Bad != "" || got.States > 2000 {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestCanonicalIsOneState(t *testing.T) {
+	t.Parallel()
+	seen := 0
+	m := machine{b: groups}
+	var walk func(s State, depth int)
+	walk = func(s State, depth int) {
+		var next []State
+		m.emit = func(_ Step, t State, _ string) { next = append(next, t) }
+		m.next(&s)
+		for _, n := range next {
+			seen++
+			c := n.canonical()
+			if again := c.canonical(); again != c {
+				t.Fatalf("canonical is not stable:\n%+v\n%+v", c, again)
+			}
+			n.w[0], n.w[1] = n.w[1], n.w[0]
+			if swapped := n.canonical(); n.w[0].key() != n.w[1].key() && swapped != c {
+				t.Fatalf("exchanged incarnations are another state:\n%+v\n%+v", c, swapped)
+			}
+			if depth > 0 {
+				walk(n, depth-1)
+			}
+		}
+	}
+	walk(State{left: groups.Operations}, 5)
+	if seen < 1000 {
+		t.Errorf("only %d states were looked at", seen)
+	}
+}

@@ -35,7 +35,7 @@ func (m *machine) act(s *State, i int) {
 	t := *s
 	t.w[i] = writer{}
 	m.emit(Step{Kind: stepCrash, Who: uint8(i)}, t, "")
-	if m.b.SetBack && w.proven <= half && w.phase >= live {
+	if m.b.SetBack && w.phase >= live {
 		t := *s
 		t.w[i].proven = half + 1
 		if m.out[RuleSetBack] {

@@ -38,6 +38,7 @@ func main() {
 func run(args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("model", flag.ContinueOnError)
 	flags.SetOutput(out)
+	p := printer{out}
 	without := flags.String("without", "", "leave out a `rule`, and print the shortest trace that breaks a guarantee")
 	list := flags.Bool("rules", false, "list the rules")
 	if err := flags.Parse(args); err != nil {
@@ -46,44 +47,44 @@ func run(args []string, out io.Writer) error {
 	switch {
 	case *list:
 		for _, r := range model.Rules() {
-			fmt.Fprintf(out, "%-18s %s (shown in %q)%s\n", r, r.Text(), r.Shown().Name, map[bool]string{true: "; spare"}[r.Spare()])
+			p.line("%-18s %s (shown in %q)%s", r, r.Text(), r.Shown().Name, map[bool]string{true: "; spare"}[r.Spare()])
 		}
 		return nil
 	case *without != "":
-		return leaveOut(*without, out)
+		return leaveOut(*without, p)
 	}
-	return all(out)
+	return all(p)
 }
 
 // leaveOut prints what happens without a rule.
-func leaveOut(name string, out io.Writer) error {
+func leaveOut(name string, p printer) error {
 	r, ok := model.RuleNamed(name)
 	if !ok {
 		return fmt.Errorf("no rule %q: -rules lists them", name)
 	}
 	got := model.Search(r.Shown(), limit, r)
-	fmt.Fprintf(out, "without %s: %s\n", r, r.Text())
-	fmt.Fprintf(out, "%s: %d states, depth %d: %s\n", r.Shown().Name, got.States, got.Depth, r.Shown().Text)
+	p.line("without %s: %s", r, r.Text())
+	p.line("%s: %d states, depth %d: %s", r.Shown().Name, got.States, got.Depth, r.Shown().Text)
 	switch {
 	case got.Bad != "":
-		show(out, got)
+		show(p, got)
 		return nil
 	case r.Spare() && got.Full:
-		fmt.Fprintln(out, "nothing is broken: another rule does the same work")
+		p.line("nothing is broken: another rule does the same work")
 		return nil
 	}
 	return fmt.Errorf("nothing is broken without %s", r)
 }
 
-func show(out io.Writer, got model.Result) {
+func show(p printer, got model.Result) {
 	for i, line := range got.Trace {
-		fmt.Fprintf(out, "%3d  %s\n", i+1, line)
+		p.line("%3d  %s", i+1, line)
 	}
-	fmt.Fprintln(out, "broken:", got.Bad)
+	p.line("broken: %s", got.Bad)
 }
 
 // all searches all bounds, as many at a time as there are cores.
-func all(out io.Writer) error {
+func all(p printer) error {
 	started := time.Now()
 	var (
 		wg     sync.WaitGroup
@@ -100,10 +101,10 @@ func all(out io.Writer) error {
 			<-cores
 			mu.Lock()
 			defer mu.Unlock()
-			fmt.Fprintf(out, "%-10s %8d states, depth %d: %s\n", b.Name, got.States, got.Depth, b.Text)
+			p.line("%-10s %8d states, depth %d: %s", b.Name, got.States, got.Depth, b.Text)
 			switch {
 			case got.Bad != "":
-				show(out, got)
+				show(p, got)
 				errs = append(errs, fmt.Errorf("%s: %s", b.Name, got.Bad))
 			case !got.Full:
 				errs = append(errs, fmt.Errorf("%s: more than %d states", b.Name, limit))
@@ -112,6 +113,11 @@ func all(out io.Writer) error {
 		})
 	}
 	wg.Wait()
-	fmt.Fprintf(out, "states %d, depth %d, violations %d, %.0f s\n", states, depth, len(errs), time.Since(started).Seconds())
+	p.line("states %d, depth %d, violations %d, %.0f s", states, depth, len(errs), time.Since(started).Seconds())
 	return errors.Join(errs...)
 }
+
+// printer prints lines; an error of the terminal is nobody's concern here.
+type printer struct{ w io.Writer }
+
+func (p printer) line(format string, args ...any) { _, _ = fmt.Fprintf(p.w, format+"\n", args...) }
