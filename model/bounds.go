@@ -68,7 +68,11 @@ var (
 	}
 )
 
-// All are the bounds that a full search exhausts.
+// All are the bounds that a full search exhausts, the largest first.
 func All() []Bounds {
-	return []Bounds{timed, deletions, tiny, sleepers, groups, readers, late, resets}
+	resets, sleepers, deeper := resets, sleepers, late
+	resets.Operations, sleepers.Operations = 3, 3
+	deeper.Name, deeper.Text = "later", "three slots, two appends of at most two that land at any time"
+	deeper.Slots, deeper.Operations = 3, 2
+	return []Bounds{timed, deletions, resets, readers, late, sleepers, groups, tiny, deeper}
 }

@@ -31,7 +31,7 @@ func TestEachRuleIsNeeded(t *testing.T) {
 
 func TestNothingIsBroken(t *testing.T) {
 	t.Parallel()
-	for _, b := range []Bounds{tiny, sleepers, groups, resets} { // make model searches the rest, too
+	for _, b := range []Bounds{sleepers, resets} { // make model searches more
 		t.Run(b.Name, func(t *testing.T) {
 			t.Parallel()
 			if got := Search(b, room); got.Bad != "" || !got.Full {
