@@ -19,7 +19,7 @@ type appender struct {
 	texts int
 }
 
-func (a *appender) work() {
+func (a *appender) work(ctx context.Context) {
 	head := int64(0)
 	for !a.r.over() {
 		texts := make([]string, 1+a.luck.n(4))
@@ -27,13 +27,13 @@ func (a *appender) work() {
 			a.texts++
 			texts[i] = fmt.Sprintf("a-%d", a.texts)
 		}
-		head = a.append(head, texts)
+		head = a.append(ctx, head, texts)
 		a.r.rest(a.luck, 60*time.Millisecond)
 	}
 }
 
-func (a *appender) append(head int64, texts []string) int64 {
-	ctx, cancel := limited(a.luck)
+func (a *appender) append(ctx context.Context, head int64, texts []string) int64 {
+	ctx, cancel := limited(ctx, a.luck)
 	defer cancel()
 	a.r.tally.operation("append")
 	j := a.r.anyProvider(a.luck).Journal()
@@ -68,41 +68,42 @@ type reader struct {
 	luck *luck
 }
 
-func (d *reader) work() {
+func (d *reader) work(ctx context.Context) {
 	for !d.r.over() {
-		d.read()
+		d.read(ctx)
 		d.r.rest(d.luck, 60*time.Millisecond)
 	}
 }
 
-func (d *reader) read() {
-	ctx, cancel := limited(d.luck)
+func (d *reader) read(ctx context.Context) {
+	ctx, cancel := limited(ctx, d.luck)
 	defer cancel()
-	d.readWith(ctx, d.r.anyProvider(d.luck))
+	_ = d.readWith(ctx, d.r.anyProvider(d.luck))
 }
 
-func (d *reader) readWith(ctx context.Context, p *dynactor.Provider) {
+func (d *reader) readWith(ctx context.Context, p *dynactor.Provider) error {
 	d.r.tally.operation("replay")
 	b := d.h.bounds()
 	seen := sight{who: "replay", end: true}
 	for e, err := range p.Journal().Replay(ctx, d.h.id, 1, 0) {
 		if err != nil {
 			d.r.failed(d.h.id, "replay", err)
-			return
+			return err
 		}
 		if len(seen.texts) == 0 {
 			seen.after = e.Seq - 1
 		}
 		if want := seen.after + int64(len(seen.texts)) + 1; e.Seq != want {
 			d.r.tally.violation("%s: replay has %d in the place of %d", d.h.id, e.Seq, want)
-			return
+			return nil
 		}
 		seen.texts = append(seen.texts, textFrom(e.Message))
 	}
 	if len(seen.texts) == 0 {
-		return // all is deleted, or there is nothing yet
+		return nil // all is deleted, or there is nothing yet
 	}
 	d.h.saw(b, seen)
+	return nil
 }
 
 // deleter deletes what the oldest snapshot covers, and sweeps.
@@ -112,15 +113,15 @@ type deleter struct {
 	luck *luck
 }
 
-func (d *deleter) work() {
+func (d *deleter) work(ctx context.Context) {
 	for !d.r.over() {
 		d.r.rest(d.luck, 150*time.Millisecond)
-		d.delete()
+		d.delete(ctx)
 	}
 }
 
-func (d *deleter) delete() {
-	ctx, cancel := limited(d.luck)
+func (d *deleter) delete(ctx context.Context) {
+	ctx, cancel := limited(ctx, d.luck)
 	defer cancel()
 	p := d.r.anyProvider(d.luck)
 	if d.luck.in(2) {

@@ -13,7 +13,10 @@ import (
 // judge compares what is stored and what everybody saw, when nothing is on its
 // way any more.
 func (r *round) judge(ctx context.Context) error {
-	p := r.provider(r.gate)
+	p, err := r.provider(r.gate)
+	if err != nil {
+		return err
+	}
 	defer func() { _ = p.Close(ctx) }()
 	for _, h := range r.truth.all() {
 		if events := h.events(); len(events) > 0 {
@@ -48,7 +51,11 @@ func (r *round) last(ctx context.Context, p *dynactor.Provider, h *history, even
 	if now, err := p.Journal().Head(ctx, h.id); err != nil || now != head {
 		r.tally.violation("%s: at the end the head is %d, want %d: %v", h.id, now, head, err)
 	}
-	(&reader{r: r, h: h, luck: w.luck}).readWith(ctx, p)
+	reading, cancel := context.WithTimeout(ctx, endsWithin)
+	defer cancel()
+	if err := (&reader{r: r, h: h, luck: w.luck}).readWith(reading, p); err != nil {
+		r.tally.violation("%s: at the end a replay fails: %v", h.id, err)
+	}
 	kept, err := p.Snapshots().List(ctx, h.id)
 	if err != nil {
 		r.tally.violation("%s: at the end: %v", h.id, err)

@@ -34,7 +34,7 @@ type settings struct {
 }
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt) //nolint:forbidigo // the program begins here
 	var s settings
 	flag.DurationVar(&s.duration, "duration", time.Minute, "how long new rounds are begun")
 	flag.IntVar(&s.rounds, "rounds", 0, "how many rounds at most; 0 for as many as fit")
@@ -62,14 +62,14 @@ func soak(ctx context.Context, w io.Writer, s settings) (err error) {
 		}()
 		url = server.URL
 	}
-	fmt.Fprintf(w, "soak on %s for %s, seed %d\n", url, s.duration, s.seed)
+	_, _ = fmt.Fprintf(w, "soak on %s for %s, seed %d\n", url, s.duration, s.seed)
 	t := newTally()
 	start := time.Now()
 	seed := s.seed
 	for n := 1; err == nil && ctx.Err() == nil; n++ {
 		err = run(ctx, url, seed, s.round, t)
 		operations, faults, violations := t.sums()
-		fmt.Fprintf(w, "%8s round %d, seed %d: operations %d, faults %d, violations %d\n",
+		_, _ = fmt.Fprintf(w, "%8s round %d, seed %d: operations %d, faults %d, violations %d\n",
 			time.Since(start).Round(time.Second), n, seed, operations, faults, violations)
 		if violations > 0 || n == s.rounds || time.Since(start) >= s.duration {
 			break
@@ -79,9 +79,9 @@ func soak(ctx context.Context, w io.Writer, s settings) (err error) {
 	t.print(w)
 	operations, faults, violations := t.sums()
 	if violations > 0 {
-		fmt.Fprintf(w, "to see it again: go run ./soak -seed %d -round %s\n", seed, s.round)
+		_, _ = fmt.Fprintf(w, "to see it again: go run ./soak -seed %d -round %s\n", seed, s.round)
 		err = errors.Join(err, fmt.Errorf("violations in the round with seed %d", seed))
 	}
-	fmt.Fprintf(w, "operations %d, faults %d, violations %d\n", operations, faults, violations)
+	_, _ = fmt.Fprintf(w, "operations %d, faults %d, violations %d\n", operations, faults, violations)
 	return err
 }

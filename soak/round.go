@@ -69,20 +69,27 @@ func run(ctx context.Context, url string, seed uint64, took time.Duration, t *ta
 	}
 	l := newLuck(seed, 2)
 	r.pad = []int{0, 0, 100, 12_000}[l.n(4)]
-	p := r.provider(conns)
+	p, err := r.provider(conns)
+	if err != nil {
+		return err
+	}
 	if err := errors.Join(p.EnsureTables(ctx), p.State().EnsureTables(ctx)); err != nil {
 		return fmt.Errorf("make the tables: %w", err)
 	}
 	r.ends = time.Now().Add(took)
 	for i := range processes {
-		r.procs = append(r.procs, r.newProcess(i))
+		p, err := r.newProcess(i) //nolint:contextcheck // a delay takes the context of its request
+		if err != nil {
+			return err
+		}
+		r.procs = append(r.procs, p)
 	}
 	var all sync.WaitGroup
 	for i := range states {
 		r.states = append(r.states, &stateHistory{id: fmt.Sprint("state-", i), tally: t})
 	}
 	for i, work := range r.cast() {
-		all.Go(func() { work(newLuck(seed, uint64(100+i))) })
+		all.Go(func() { work(ctx, newLuck(seed, uint64(100+i))) })
 	}
 	done := make(chan struct{})
 	go func() {
@@ -105,23 +112,25 @@ func run(ctx context.Context, url string, seed uint64, took time.Duration, t *ta
 }
 
 // cast are all who work in a round, each with luck of its own.
-func (r *round) cast() []func(*luck) {
-	list := []func(*luck){r.jump, r.kill}
+func (r *round) cast() []func(context.Context, *luck) {
+	list := []func(context.Context, *luck){r.jump, r.kill}
 	for i := range streams {
 		id := fmt.Sprint("stream-", i)
 		for n := range processes {
-			list = append(list, func(l *luck) {
-				(&writer{r: r, h: r.truth.of(id), proc: r.procs[n], luck: l, name: fmt.Sprint("w", n)}).work()
+			list = append(list, func(ctx context.Context, l *luck) {
+				(&writer{r: r, h: r.truth.of(id), proc: r.procs[n], luck: l, name: fmt.Sprint("w", n)}).work(ctx)
 			})
 		}
 		list = append(list,
-			func(l *luck) { (&appender{r: r, h: r.truth.of(id), luck: l}).work() },
-			func(l *luck) { (&reader{r: r, h: r.truth.of(id), luck: l}).work() },
-			func(l *luck) { (&deleter{r: r, h: r.truth.of(id), luck: l}).work() })
+			func(ctx context.Context, l *luck) { (&appender{r: r, h: r.truth.of(id), luck: l}).work(ctx) },
+			func(ctx context.Context, l *luck) { (&reader{r: r, h: r.truth.of(id), luck: l}).work(ctx) },
+			func(ctx context.Context, l *luck) { (&deleter{r: r, h: r.truth.of(id), luck: l}).work(ctx) })
 	}
 	for i := range states {
 		for n := range processes {
-			list = append(list, func(l *luck) { (&keeper{r: r, h: r.states[i], proc: r.procs[n], luck: l, client: n}).work() })
+			list = append(list, func(ctx context.Context, l *luck) {
+				(&keeper{r: r, h: r.states[i], proc: r.procs[n], luck: l, client: n}).work(ctx)
+			})
 		}
 	}
 	return list
@@ -135,7 +144,7 @@ func (r *round) rest(l *luck, d time.Duration) {
 }
 
 // jump lets hours pass.
-func (r *round) jump(l *luck) {
+func (r *round) jump(_ context.Context, l *luck) {
 	for !r.over() {
 		r.rest(l, 300*time.Millisecond)
 		r.clock.jump([]time.Duration{time.Minute, 20 * time.Minute, 35 * time.Minute, 61 * time.Minute, 2 * time.Hour}[l.n(5)])
@@ -144,15 +153,17 @@ func (r *round) jump(l *luck) {
 }
 
 // kill ends processes: their providers are closed while they work.
-func (r *round) kill(l *luck) {
+func (r *round) kill(ctx context.Context, l *luck) {
 	for !r.over() {
 		r.rest(l, time.Second)
 		if r.over() {
 			return
 		}
 		patience := []time.Duration{0, 10 * time.Millisecond, time.Second}[l.n(3)]
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		r.procs[l.n(processes)].restart(ctx)
+		closing, cancel := context.WithTimeout(ctx, patience)
+		if err := r.procs[l.n(processes)].restart(closing); err != nil {
+			r.tally.violation("a process does not start again: %v", err)
+		}
 		cancel()
 		r.tally.fault("process killed")
 	}
@@ -167,12 +178,12 @@ func (r *round) options() dynactor.Options {
 }
 
 // provider is one without the faults of a process.
-func (r *round) provider(base http.RoundTripper) *dynactor.Provider {
+func (r *round) provider(base http.RoundTripper) (*dynactor.Provider, error) {
 	p, err := dynactor.New(r.client(base), r.options())
 	if err != nil {
-		panic(err) // the options are ours
+		return nil, fmt.Errorf("make a provider: %w", err)
 	}
-	return p
+	return p, nil
 }
 
 func (r *round) client(base http.RoundTripper) *dynamodb.Client {
@@ -181,7 +192,7 @@ func (r *round) client(base http.RoundTripper) *dynamodb.Client {
 	return dynamodb.NewFromConfig(cfg)
 }
 
-func (r *round) newProcess(i int) *process {
+func (r *round) newProcess(i int) (*process, error) {
 	p := &process{r: r, luck: newLuck(r.seed, uint64(10+i)), skew: time.Duration(i-1) * 2 * time.Minute}
 	p.o = r.options()
 	p.o.Now = func() time.Time { return r.clock.read().Add(p.skew) }
@@ -189,17 +200,18 @@ func (r *round) newProcess(i int) *process {
 	p.o.SnapshotInterval = []int{0, 4, 20}[p.luck.n(3)]
 	p.o.DeleteEventsOnSnapshot = i != 1
 	p.o.MaxConcurrentReads = 1 + p.luck.n(8)
-	p.start()
-	return p
+	return p, p.start()
 }
 
-func (p *process) start() {
+func (p *process) start() error {
 	p.faults = dynactortest.NewFaults(p.r.gate)
 	trouble(p.faults, p.r.gate, p.luck)
-	var err error
-	if p.p, err = dynactor.New(p.r.client(p.faults), p.o); err != nil {
-		panic(err) // the options are ours
+	made, err := dynactor.New(p.r.client(p.faults), p.o)
+	if err != nil {
+		return fmt.Errorf("make a provider: %w", err)
 	}
+	p.p = made
+	return nil
 }
 
 func (p *process) provider() *dynactor.Provider {
@@ -209,12 +221,13 @@ func (p *process) provider() *dynactor.Provider {
 }
 
 // restart closes the provider, with a patience, and makes a new one.
-func (p *process) restart(ctx context.Context) {
+func (p *process) restart(ctx context.Context) error {
 	old := p.provider()
 	p.mu.Lock()
-	p.start()
+	err := p.start() //nolint:contextcheck // a delay takes the context of its request
 	p.mu.Unlock()
 	_ = old.Close(ctx) // that it could not wait is the idea
+	return err
 }
 
 func (p *process) close(ctx context.Context) { _ = p.provider().Close(ctx) }

@@ -146,15 +146,15 @@ type keeper struct {
 	texts  int
 }
 
-func (k *keeper) work() {
+func (k *keeper) work(ctx context.Context) {
 	for !k.r.over() {
-		k.once()
+		k.once(ctx)
 		k.r.rest(k.luck, 40*time.Millisecond)
 	}
 }
 
-func (k *keeper) once() {
-	ctx, cancel := limited(k.luck)
+func (k *keeper) once(ctx context.Context) {
+	ctx, cancel := limited(ctx, k.luck)
 	defer cancel()
 	s := k.proc.provider().State()
 	if k.luck.in(3) {

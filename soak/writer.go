@@ -35,7 +35,7 @@ func fold(state string, texts ...string) string {
 	return state
 }
 
-func (w *writer) work() {
+func (w *writer) work(context.Context) {
 	for !w.r.over() {
 		w.live()
 		w.r.rest(w.luck, 20*time.Millisecond)
@@ -139,7 +139,7 @@ func tried(f func()) (err error) {
 		if r := recover(); r != nil {
 			failure, ok := r.(*dynactor.Error)
 			if !ok {
-				panic(r)
+				panic(r) //nolint:forbidigo // not the library's
 			}
 			err = failure
 		}
@@ -188,9 +188,9 @@ func messages(texts []string, pad int) []proto.Message {
 }
 
 // limited is a context that sometimes ends in the midst of an operation.
-func limited(l *luck) (context.Context, context.CancelFunc) {
+func limited(ctx context.Context, l *luck) (context.Context, context.CancelFunc) {
 	if l.in(20) {
-		return context.WithTimeout(context.Background(), l.upTo(30*time.Millisecond))
+		return context.WithTimeout(ctx, l.upTo(30*time.Millisecond))
 	}
-	return context.WithCancel(context.Background())
+	return context.WithCancel(ctx)
 }
