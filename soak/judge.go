@@ -51,7 +51,7 @@ func (r *round) last(ctx context.Context, p *dynactor.Provider, h *history, even
 	if now, err := p.Journal().Head(ctx, h.id); err != nil || now != head {
 		r.tally.violation("%s: at the end the head is %d, want %d: %v", h.id, now, head, err)
 	}
-	reading, cancel := context.WithTimeout(ctx, endsWithin)
+	reading, cancel := context.WithTimeout(ctx, 3*writeTimeout)
 	defer cancel()
 	if err := (&reader{r: r, h: h, luck: w.luck}).readWith(reading, p); err != nil {
 		r.tally.violation("%s: at the end a replay fails: %v", h.id, err)
