@@ -8,7 +8,7 @@ GOLANGCI_LINT := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 BUF           := github.com/bufbuild/buf/cmd/buf@v1.75.0
 PROTOC_GEN_GO := google.golang.org/protobuf/cmd/protoc-gen-go@v1.36.12
 
-API    := . ./clustered ./dynactortest
+API    := . ./clustered ./conformance ./dynactortest
 # How many interleavings of two writers are tried by each of two tests at a time.
 SCHEDULES ?= 10000
 # How long make soak goes on, and how long make fuzz looks at each target.
@@ -18,7 +18,7 @@ FUZZTIME ?= 20s
 GOTEST := go test -race -shuffle=on -count=1 -p 1 -timeout 20m
 IMAGE  := $(or $(DYNACTOR_TEST_IMAGE),$(shell sed -n 's/^const defaultImage = "\(.*\)"$$/\1/p' dynactortest/container.go))
 
-.PHONY: help demo demo-check demo-cluster demo-cluster-check test model lint fmt api proto bench soak fuzz
+.PHONY: help demo demo-check demo-cluster demo-cluster-check test model mutants lint fmt api proto bench soak fuzz
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -49,6 +49,13 @@ test: ## run all tests on the embedded server, then on an emulator where there i
 
 model: ## search the model of the design (ARGS="-rules", or "-without RULE" for a trace)
 	go run ./model/cmd $(ARGS)
+
+mutants: ## let the conformance suites catch the broken stores that are made for them
+	@set -o pipefail; go test -count=1 -run '^TestMutants$$' -v ./conformance | awk ' \
+		/--- (PASS|FAIL): TestMutants.all./ { sub(/.*TestMutants.all./, ""); gsub(/_/, " "); sub(/ \(.*/, ""); mutant = $$0 } \
+		/^ *mutants_test.go/ && !/caught by/ { sub(/^ *mutants_test.go:[0-9]*: /, ""); if (/^mutants caught/) last = $$0; else print mutant ": " $$0 } \
+		/^(panic|FAIL)/ { print } \
+		END { print last }'
 
 lint: ## vet, lint, and check formatting and go.mod
 	@bash .ci/install $(BIN) $(GOLANGCI_LINT)

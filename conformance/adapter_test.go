@@ -60,3 +60,11 @@ func (a snapshots) AtOrBefore(ctx context.Context, id string, seq int64) (proto.
 	s, found, err := a.SnapshotStore.AtOrBefore(ctx, id, seq)
 	return s.Message, s.Seq, found, err
 }
+
+// state fits the library's durable state to the suite.
+type state struct{ *dynactor.StateStore }
+
+func (a state) Load(ctx context.Context, id string) (proto.Message, int64, error) {
+	s, err := a.StateStore.Load(ctx, id)
+	return s.Message, s.Revision, err
+}

@@ -53,7 +53,7 @@ func deleteCases() Suite[JournalEnv] {
 			Name: "J-63 of an unknown id", Why: "it must leave nothing behind", Needs: needs,
 			Check: func(ctx context.Context, e JournalEnv) error {
 				return first(e.Store.DeleteTo(ctx, "nobody", 3), headIs(ctx, e.Store, "nobody", 0),
-					put(ctx, e.Store, "nobody", 0, text("1")), holds(ctx, e.Store, "nobody", 1, 1))
+					put(ctx, e.Store, "nobody", 0, text("1")), holds(ctx, e.Store, "nobody", 1))
 			},
 		},
 		{
@@ -87,7 +87,7 @@ func deleteCases() Suite[JournalEnv] {
 		{
 			Name: "J-71 many events", Why: "a deletion in batches must do all of them", Needs: needs,
 			Check: func(ctx context.Context, e JournalEnv) error {
-				return first(fill(ctx, e.Store, "a", 160), e.Store.DeleteTo(ctx, "a", 130),
+				return first(fill(ctx, e.Store, 160), e.Store.DeleteTo(ctx, "a", 130),
 					replays(ctx, e.other(), "a", 1, 0, 131, 160), headIs(ctx, e.Store, "a", 160))
 			},
 		},
@@ -98,7 +98,7 @@ func deleteCases() Suite[JournalEnv] {
 		{
 			Name: "J-58 of one stream only", Why: "other actors keep their history", Needs: needs,
 			Check: func(ctx context.Context, e JournalEnv) error {
-				return first(five(ctx, e.Store), put(ctx, e.Store, "aa", 0, numbered(1, 3)...), e.Store.DeleteTo(ctx, "a", 5), holds(ctx, e.Store, "aa", 1, 3))
+				return first(five(ctx, e.Store), put(ctx, e.Store, "aa", 0, numbered(1, 3)...), e.Store.DeleteTo(ctx, "a", 5), holds(ctx, e.Store, "aa", 3))
 			},
 		},
 	}
@@ -129,8 +129,7 @@ func checkDeleteBeside(ctx context.Context, e JournalEnv) error {
 			err = other.DeleteTo(ctx, "a", upTo)
 		}
 		if err != nil {
-			<-done
-			return fmt.Errorf("deletion to %d: %w", upTo, err)
+			return first(fmt.Errorf("deletion to %d: %w", upTo, err), <-done)
 		}
 	}
 }

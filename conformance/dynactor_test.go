@@ -2,6 +2,7 @@ package conformance_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -47,7 +48,7 @@ func (p *process) another() *dynactor.Provider {
 func provider(tb testing.TB, db *dynactortest.DB, client dynactor.Client) *dynactor.Provider {
 	tb.Helper()
 	p, err := dynactor.New(client, dynactor.Options{
-		EventsTable: db.EventsTable, SnapshotsTable: db.SnapshotsTable, SnapshotInterval: 3, KeepSnapshots: 3,
+		EventsTable: db.EventsTable, SnapshotsTable: db.SnapshotsTable, StateTables: []string{db.StateTable}, SnapshotInterval: 3, KeepSnapshots: 3,
 		WriteTimeout: 2 * time.Second, RecoveryTimeout: 500 * time.Millisecond, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
@@ -65,7 +66,7 @@ func provider(tb testing.TB, db *dynactortest.DB, client dynactor.Client) *dynac
 
 // trouble puts rules into the fault layer.
 func (p *process) trouble(ctx context.Context, kind conformance.Trouble) error {
-	if err := p.p.EnsureTables(ctx); err != nil {
+	if err := errors.Join(p.p.EnsureTables(ctx), p.p.State().EnsureTables(ctx)); err != nil {
 		return err
 	}
 	is := func(ops ...string) func(dynactortest.Request) bool {
@@ -94,7 +95,7 @@ func (p *process) trouble(ctx context.Context, kind conformance.Trouble) error {
 	return nil
 }
 
-// damage harms an item of a table.
+// damage harms an event or a snapshot.
 func (p *process) damage(ctx context.Context, table, id string, seq int64, harm conformance.Harm) error {
 	key := map[string]types.AttributeValue{
 		"pid": &types.AttributeValueMemberS{Value: id}, "seq": &types.AttributeValueMemberN{Value: strconv.FormatInt(seq, 10)},
@@ -103,11 +104,16 @@ func (p *process) damage(ctx context.Context, table, id string, seq int64, harm 
 		_, err := p.db.Client.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: &table, Key: key})
 		return err
 	}
+	return p.edit(ctx, table, key, "type", &types.AttributeValueMemberS{Value: "nobody.Knows"})
+}
+
+// edit changes an attribute of an item.
+func (p *process) edit(ctx context.Context, table string, key map[string]types.AttributeValue, name string, value types.AttributeValue) error {
 	out, err := p.db.Client.GetItem(ctx, &dynamodb.GetItemInput{TableName: &table, Key: key})
 	if err != nil {
 		return err
 	}
-	out.Item["type"] = &types.AttributeValueMemberS{Value: "nobody.Knows"}
+	out.Item[name] = value
 	_, err = p.db.Client.PutItem(ctx, &dynamodb.PutItemInput{TableName: &table, Item: out.Item})
 	return err
 }
@@ -128,6 +134,22 @@ func (p *process) snapshots() conformance.SnapshotEnv {
 		Errors: ours, Limit: limits, Trouble: p.trouble,
 		Damage: func(ctx context.Context, id string, seq int64, harm conformance.Harm) error {
 			return p.damage(ctx, p.db.SnapshotsTable, id, seq, harm)
+		},
+	}
+}
+
+func (p *process) state() conformance.StateEnv {
+	set := func(ctx context.Context, id, name string, value types.AttributeValue) error {
+		return p.edit(ctx, p.db.StateTable, map[string]types.AttributeValue{"pid": &types.AttributeValueMemberS{Value: id}}, name, value)
+	}
+	return conformance.StateEnv{
+		Store: state{p.p.State()}, Another: func() conformance.StateStore { return state{p.another().State()} },
+		Errors: ours, Limit: limits, Trouble: p.trouble,
+		Damage: func(ctx context.Context, id string, _ conformance.Harm) error {
+			return set(ctx, id, "type", &types.AttributeValueMemberS{Value: "nobody.Knows"})
+		},
+		Old: func(ctx context.Context, id string) error {
+			return set(ctx, id, "exp", &types.AttributeValueMemberN{Value: "1"})
 		},
 	}
 }
@@ -156,6 +178,13 @@ func TestDynactor(t *testing.T) {
 		conformance.Snapshots().Run(t, func(tb testing.TB) conformance.SnapshotEnv {
 			tb.Helper()
 			return newProcess(tb, nil).snapshots()
+		}, conformance.AllFeatures())
+	})
+	t.Run("state", func(t *testing.T) {
+		t.Parallel()
+		conformance.State().Run(t, func(tb testing.TB) conformance.StateEnv {
+			tb.Helper()
+			return newProcess(tb, nil).state()
 		}, conformance.AllFeatures())
 	})
 	t.Run("stock middleware", func(t *testing.T) {

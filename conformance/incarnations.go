@@ -69,8 +69,7 @@ func incarnationCases() Suite[ProviderEnv] {
 					}
 				}
 				if err != nil {
-					<-done
-					return err
+					return first(err, <-done)
 				}
 			}
 		}),

@@ -29,7 +29,7 @@ func journalTrouble() Suite[JournalEnv] {
 					return err
 				}
 				err = put(ctx, e.Store, "a", 2, numbered(3, 5)...)
-				return first(calm(ctx, e.Trouble, err), holds(ctx, e.other(), "a", 1, 5))
+				return first(calm(ctx, e.Trouble, err), holds(ctx, e.other(), "a", 5))
 			},
 		},
 		{
@@ -50,7 +50,7 @@ func journalTrouble() Suite[JournalEnv] {
 				if err == nil || e.Errors.Conflict != nil && errors.Is(err, e.Errors.Conflict) {
 					return fmt.Errorf("append while writes fail: %v, want a failure that is no conflict", err) //nolint:errorlint // it may be nil
 				}
-				return first(e.Trouble(ctx, Calm), holds(ctx, e.other(), "a", 1, 1), put(ctx, e.other(), "a", 1, text("2")), holds(ctx, e.Store, "a", 1, 2))
+				return first(e.Trouble(ctx, Calm), holds(ctx, e.other(), "a", 1), put(ctx, e.other(), "a", 1, text("2")), holds(ctx, e.Store, "a", 2))
 			},
 		},
 		{
@@ -64,7 +64,7 @@ func journalTrouble() Suite[JournalEnv] {
 					return err
 				}
 				_, err = e.Store.Head(ctx, "a")
-				return first(want("head while reads fail", err, nil), e.Trouble(ctx, Calm), holds(ctx, e.Store, "a", 1, 5))
+				return first(want("head while reads fail", err, nil), e.Trouble(ctx, Calm), holds(ctx, e.Store, "a", 5))
 			},
 		},
 		{
@@ -74,7 +74,7 @@ func journalTrouble() Suite[JournalEnv] {
 					return err
 				}
 				return first(put(ctx, e.Store, "a", 0, text("1")), e.Trouble(ctx, Throttle),
-					put(ctx, e.Store, "a", 1, numbered(2, 3)...), e.Trouble(ctx, Calm), holds(ctx, e.Store, "a", 1, 3))
+					put(ctx, e.Store, "a", 1, numbered(2, 3)...), e.Trouble(ctx, Calm), holds(ctx, e.Store, "a", 3))
 			},
 		},
 		{
@@ -84,7 +84,7 @@ func journalTrouble() Suite[JournalEnv] {
 					return err
 				}
 				err := e.Store.DeleteTo(ctx, "a", 3)
-				return first(want("deletion while writes fail", err, nil), e.Trouble(ctx, Calm), holds(ctx, e.other(), "a", 1, 5))
+				return first(want("deletion while writes fail", err, nil), e.Trouble(ctx, Calm), holds(ctx, e.other(), "a", 5))
 			},
 		},
 	}
@@ -99,5 +99,5 @@ func checkUnknown(ctx context.Context, e JournalEnv, n int64) error {
 	if err := e.Errors.wantUnknown("append of which no answer comes", err); err != nil {
 		return err
 	}
-	return first(e.Trouble(ctx, Calm), holds(ctx, e.other(), "a", 1, n+1), holds(ctx, e.Store, "a", 1, n+1))
+	return first(e.Trouble(ctx, Calm), holds(ctx, e.other(), "a", n+1), holds(ctx, e.Store, "a", n+1))
 }

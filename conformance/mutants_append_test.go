@@ -27,7 +27,7 @@ func judging(s store, judge func(ctx context.Context, id string, expected int64,
 }
 
 // retrying makes a mutant that hears of lost answers and does something after them.
-func retrying(name, by string, kind conformance.Trouble, again func(s store, ctx context.Context, id string, expected int64, events []event, head int64) (int64, error)) mutant { //nolint:revive // the store is the receiver
+func retrying(name, by string, kind conformance.Trouble, again func(s store, ctx context.Context, id string, expected int64, events []event, head int64) (int64, error)) mutant {
 	return on(conformance.Journal(), memoryJournal, name, by, func(e *conformance.JournalEnv) {
 		var armed atomic.Bool
 		inner, s := e.Trouble, e.Store

@@ -124,10 +124,14 @@ func journalMutants() []mutant {
 			}
 		}),
 		badJournal("start is exclusive", "J-02 from a number on", func(s store, b *brokenJournal) {
-			b.replay = func(ctx context.Context, id string, from, to int64) iter.Seq2[event, error] { return s.Replay(ctx, id, from+1, to) }
+			b.replay = func(ctx context.Context, id string, from, to int64) iter.Seq2[event, error] {
+				return s.Replay(ctx, id, from+1, to)
+			}
 		}),
 		badJournal("end is not looked at", "J-05 a window that cuts an append of many", func(s store, b *brokenJournal) {
-			b.replay = func(ctx context.Context, id string, from, _ int64) iter.Seq2[event, error] { return s.Replay(ctx, id, from, 0) }
+			b.replay = func(ctx context.Context, id string, from, _ int64) iter.Seq2[event, error] {
+				return s.Replay(ctx, id, from, 0)
+			}
 		}),
 		badJournal("drops the last page", "J-15 more than one page", func(s store, b *brokenJournal) {
 			b.replay = edits(s, func(_ string, events []event, err error) ([]event, error) { return events[:min(len(events), 100)], err })
@@ -234,7 +238,9 @@ func journalMutants() []mutant {
 				return nil
 			}
 			b.head = func(ctx context.Context, id string) (int64, error) { return s.Head(ctx, in(id)) }
-			b.replay = func(ctx context.Context, id string, from, to int64) iter.Seq2[event, error] { return s.Replay(ctx, in(id), from, to) }
+			b.replay = func(ctx context.Context, id string, from, to int64) iter.Seq2[event, error] {
+				return s.Replay(ctx, in(id), from, to)
+			}
 		}),
 	}
 }

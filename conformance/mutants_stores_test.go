@@ -97,7 +97,7 @@ func snapshotMutants() []mutant {
 		bad("takes a failed read for none", "S-14 reads that fail", func(s inner, b *brokenSnapshots) {
 			b.load = func(ctx ctxt, id string, seq int64) (proto.Message, int64, bool, error) {
 				m, n, found, err := s.AtOrBefore(ctx, id, seq)
-				return m, n, found && err == nil, nil //nolint:nilerr // this is what is wrong with it
+				return m, n, found && err == nil, nil
 			}
 		}),
 		bad("takes a bad snapshot for none", "S-26 one that cannot be decoded", func(s inner, b *brokenSnapshots) {
@@ -146,7 +146,9 @@ func snapshotMutants() []mutant {
 			}
 		}),
 		bad("saves what covers nothing", "S-25 one of no events, and of no state", func(s inner, b *brokenSnapshots) {
-			b.save = func(ctx ctxt, id string, seq int64, state proto.Message) error { return s.Save(ctx, id, max(seq, 1), state) }
+			b.save = func(ctx ctxt, id string, seq int64, state proto.Message) error {
+				return s.Save(ctx, id, max(seq, 1), state)
+			}
 		}),
 	}
 }
@@ -310,7 +312,7 @@ func stateMutants() []mutant {
 				return rev, err
 			}
 		}),
-		bad("purges what has a value", "D-15 purge", func(s inner, b *brokenState) {
+		bad("purges what has a value", "D-16 purge", func(s inner, b *brokenState) {
 			b.purge = func(ctx ctxt, id string, expected int64) error {
 				if rev, err := s.Delete(ctx, id, expected); err == nil {
 					return s.Purge(ctx, id, rev)

@@ -67,9 +67,9 @@ func persist(s persistence.ProviderState, id string, from, to int) error {
 	return nil
 }
 
-// snapshot saves a snapshot with the text "s" and its index.
-func snapshot(s persistence.ProviderState, id string, index int) error {
-	if err := failure(func() { s.PersistSnapshot(id, index, wrapperspb.String(fmt.Sprint("s", index))) }); err != nil {
+// snapshot saves a snapshot of "a" with the text "s" and its index.
+func snapshot(s persistence.ProviderState, index int) error {
+	if err := failure(func() { s.PersistSnapshot("a", index, wrapperspb.String(fmt.Sprint("s", index))) }); err != nil {
 		return fmt.Errorf("snapshot at index %d: %w", index, err)
 	}
 	return nil
@@ -123,10 +123,10 @@ func resumes(p persistence.Provider, id, snapshot string, from, to int) (persist
 // indices are the texts of the events from one index to another, both inclusive.
 func indices(from, to int) []string { return texts(int64(from), int64(to)) }
 
-// between checks what events a range has.
-func between(s persistence.ProviderState, id string, start, end, from, to int) error {
+// between checks what events a range of "a" has.
+func between(s persistence.ProviderState, start, end, from, to int) error {
 	var got []string
-	err := failure(func() { s.GetEvents(id, start, end, func(m any) { got = append(got, textOf(m)) }) })
+	err := failure(func() { s.GetEvents("a", start, end, func(m any) { got = append(got, textOf(m)) }) })
 	if err != nil {
 		return fmt.Errorf("events from index %d to %d: %w", start, end, err)
 	}

@@ -37,7 +37,7 @@ func raceCases() Suite[JournalEnv] {
 						for i := int64(0); i < n && errs[k] == nil; i++ {
 							errs[k] = put(ctx, e.Store, id, i, numbered(i+1, i+1)...)
 						}
-						errs[k] = first(errs[k], holds(ctx, e.Store, id, 1, n))
+						errs[k] = first(errs[k], holds(ctx, e.Store, id, n))
 					})
 				}
 				wg.Wait()
@@ -116,17 +116,15 @@ func checkWhole(ctx context.Context, e JournalEnv) error {
 	for {
 		select {
 		case err := <-done:
-			return first(err, holds(ctx, other, "a", 1, 2*rounds))
+			return first(err, holds(ctx, other, "a", 2*rounds))
 		default:
 		}
 		got, err := collect(ctx, other, "a", 1, 0, -1)
 		if err != nil {
-			<-done
-			return err
+			return first(err, <-done)
 		}
 		if len(got)%2 != 0 {
-			<-done
-			return fmt.Errorf("a reader sees %d events while they are appended two at a time", len(got))
+			return first(fmt.Errorf("a reader sees %d events while they are appended two at a time", len(got)), <-done)
 		}
 	}
 }

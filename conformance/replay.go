@@ -91,7 +91,7 @@ func replayCases() Suite[JournalEnv] {
 			Name: "J-16 readers stop at every place", Why: "the end of a page must not be the end of a reader's patience, nor the reverse",
 			Check: func(ctx context.Context, e JournalEnv) error {
 				const n = 12
-				if err := fill(ctx, e.Store, "a", n); err != nil {
+				if err := fill(ctx, e.Store, n); err != nil {
 					return err
 				}
 				for limit := 1; limit <= n+1; limit++ {
@@ -111,7 +111,7 @@ func replayCases() Suite[JournalEnv] {
 					if err := put(ctx, e.Store, "a", i, numbered(i+1, i+1)...); err != nil {
 						return err
 					}
-					if err := holds(ctx, other, "a", 1, i+1); err != nil {
+					if err := holds(ctx, other, "a", i+1); err != nil {
 						return err
 					}
 				}
@@ -126,10 +126,10 @@ func replayCases() Suite[JournalEnv] {
 		{
 			Name: "J-22 order where numbers get longer", Why: "numbers that are sorted as text put 10 before 9",
 			Check: func(ctx context.Context, e JournalEnv) error {
-				if err := fill(ctx, e.Store, "a", 1003); err != nil {
+				if err := fill(ctx, e.Store, 1003); err != nil {
 					return err
 				}
-				return first(holds(ctx, e.Store, "a", 1, 1003),
+				return first(holds(ctx, e.Store, "a", 1003),
 					replays(ctx, e.Store, "a", 9, 10, 9, 10), replays(ctx, e.Store, "a", 99, 100, 99, 100),
 					replays(ctx, e.Store, "a", 999, 1000, 999, 1000))
 			},
@@ -241,7 +241,7 @@ func checkIDs(ctx context.Context, e JournalEnv) error {
 		}
 	}
 	for i, id := range ids {
-		if err := holds(ctx, e.Store, id, 1, int64(i%3)+1); err != nil {
+		if err := holds(ctx, e.Store, id, int64(i%3)+1); err != nil {
 			return err
 		}
 	}
@@ -272,7 +272,7 @@ func checkBadIDs(ctx context.Context, e JournalEnv) error {
 }
 
 func checkCancelled(ctx context.Context, e JournalEnv) error {
-	if err := fill(ctx, e.Store, "a", 100); err != nil {
+	if err := fill(ctx, e.Store, 100); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)

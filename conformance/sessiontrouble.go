@@ -44,7 +44,7 @@ func sessionTrouble() Suite[ProviderEnv] {
 			return first(err, persist(s, "a", 3, 3))
 		}),
 		begin("F-53 S-14 reads that fail", "an actor that takes a failure for an empty past begins at 0", faults, 3, func(ctx context.Context, e ProviderEnv, s session) error {
-			if err := first(snapshot(s, "a", 2), trouble(ctx, e.Trouble, FailReads)); err != nil {
+			if err := first(snapshot(s, 2), trouble(ctx, e.Trouble, FailReads)); err != nil {
 				return err
 			}
 			_, got, err := recovers(e.Provider, "a")
@@ -54,7 +54,7 @@ func sessionTrouble() Suite[ProviderEnv] {
 			return first(e.Trouble(ctx, Calm), finds(e.Provider, "a", "s2", 2, 2))
 		}),
 		begin("F-54 a snapshot that cannot be saved", "the event is stored and acknowledged, so the actor must live on", faults, 3, func(ctx context.Context, e ProviderEnv, s session) error {
-			return first(trouble(ctx, e.Trouble, FailWrites), snapshot(s, "a", 3), e.Trouble(ctx, Calm), persist(s, "a", 3, 3), finds(e.other(), "a", "", 0, 3))
+			return first(trouble(ctx, e.Trouble, FailWrites), snapshot(s, 3), e.Trouble(ctx, Calm), persist(s, "a", 3, 3), finds(e.other(), "a", "", 0, 3))
 		}),
 		begin("F-55 J-25 an event is missing", "a shorter history is a wrong balance, and the next write would hide it", tampering, 5, func(ctx context.Context, e ProviderEnv, _ session) error {
 			return harmed(ctx, e, Lose, e.Errors.Gap)
@@ -63,7 +63,7 @@ func sessionTrouble() Suite[ProviderEnv] {
 			return harmed(ctx, e, Spoil, e.Errors.Decode)
 		}),
 		begin("F-57 the newest event is missing under a snapshot", "a snapshot ahead of the events holds a state that nobody can check", []Feature{Tampering}, 3, func(ctx context.Context, e ProviderEnv, s session) error {
-			if err := first(hook(e.Damage != nil, "Damage"), snapshot(s, "a", 3), e.Damage(ctx, "a", 2, Lose)); err != nil {
+			if err := first(hook(e.Damage != nil, "Damage"), snapshot(s, 3), e.Damage(ctx, "a", 2, Lose)); err != nil {
 				return err
 			}
 			s, _, err := recovers(e.Provider, "a")

@@ -54,9 +54,16 @@ func (e SnapshotEnv) other() SnapshotStore {
 // save saves snapshots whose texts are "s" and their numbers.
 func save(ctx context.Context, s SnapshotStore, id string, seqs ...int64) error {
 	for _, seq := range seqs {
-		if err := s.Save(ctx, id, seq, wrapperspb.String("s"+strconv.FormatInt(seq, 10))); err != nil {
-			return fmt.Errorf("save at %d: %w", seq, err)
+		if err := saveMessage(ctx, s, id, seq, wrapperspb.String("s"+strconv.FormatInt(seq, 10))); err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+func saveMessage(ctx context.Context, s SnapshotStore, id string, seq int64, m proto.Message) error {
+	if err := s.Save(ctx, id, seq, m); err != nil {
+		return fmt.Errorf("save of %.20q at %d: %w", id, seq, err)
 	}
 	return nil
 }
@@ -133,7 +140,7 @@ func Snapshots() Suite[SnapshotEnv] {
 				s.DeleteTo(ctx, "a", math.MaxInt64), lists(ctx, s, "a"), newest(ctx, s, "a", math.MaxInt64, 0))
 		}),
 		snapshotCase("S-10 twice at one number", "an actor that restarts may save again", nil, func(ctx context.Context, e SnapshotEnv, s store) error {
-			if err := s.Save(ctx, "a", 15, wrapperspb.String("again")); err != nil {
+			if err := saveMessage(ctx, s, "a", 15, wrapperspb.String("again")); err != nil {
 				return err
 			}
 			m, at, _, err := e.other().AtOrBefore(ctx, "a", math.MaxInt64)
@@ -202,7 +209,7 @@ func moreSnapshots() Suite[SnapshotEnv] {
 			Name: "S-11 S-12 large ones come back equal", Why: "a state that changes on its way is a wrong state",
 			Check: func(ctx context.Context, e SnapshotEnv) error {
 				for i, m := range []proto.Message{wrapperspb.String(strings.Repeat("日本x", 2000)), wrapperspb.Bytes(make([]byte, 100<<10)), wrapperspb.String(""), wrapperspb.Int64(-1)} {
-					if err := e.Store.Save(ctx, "a", int64(i)+1, m); err != nil {
+					if err := saveMessage(ctx, e.Store, "a", int64(i)+1, m); err != nil {
 						return err
 					}
 					got, at, found, err := e.other().AtOrBefore(ctx, "a", math.MaxInt64)
@@ -217,7 +224,7 @@ func moreSnapshots() Suite[SnapshotEnv] {
 			Name: "S-12 the caller's messages are his", Why: "an actor goes on with the state that it saved",
 			Check: func(ctx context.Context, e SnapshotEnv) error {
 				m := wrapperspb.String("s1")
-				if err := e.Store.Save(ctx, "a", 1, m); err != nil {
+				if err := saveMessage(ctx, e.Store, "a", 1, m); err != nil {
 					return err
 				}
 				m.Value = "changed"
@@ -237,7 +244,7 @@ func moreSnapshots() Suite[SnapshotEnv] {
 				var all []int64
 				for i := range int64(30) {
 					all = append(all, i+1)
-					if err := e.Store.Save(ctx, "a", i+1, wrapperspb.Bytes(make([]byte, 50<<10))); err != nil {
+					if err := saveMessage(ctx, e.Store, "a", i+1, wrapperspb.Bytes(make([]byte, 50<<10))); err != nil {
 						return err
 					}
 				}
