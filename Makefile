@@ -52,9 +52,8 @@ model: ## search the model of the design (ARGS="-rules", or "-without RULE" for 
 
 mutants: ## let the conformance suites catch the broken stores that are made for them
 	@set -o pipefail; go test -count=1 -run '^TestMutants$$' -v ./conformance | awk ' \
-		/--- (PASS|FAIL): TestMutants.all./ { sub(/.*TestMutants.all./, ""); gsub(/_/, " "); sub(/ \(.*/, ""); mutant = $$0 } \
-		/^ *mutants_test.go/ && !/caught by/ { sub(/^ *mutants_test.go:[0-9]*: /, ""); if (/^mutants caught/) last = $$0; else print mutant ": " $$0 } \
-		/^(panic|FAIL)/ { print } \
+		/mutants caught/ { sub(/.*: /, ""); last = $$0; next } \
+		/^ *mutants_test.go/ && !/caught by/ || /^(panic|FAIL|ok)/ \
 		END { print last }'
 
 lint: ## vet, lint, and check formatting and go.mod

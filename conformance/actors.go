@@ -147,7 +147,7 @@ func actorCases() Suite[ProviderEnv] {
 				h := e.house(e.Provider, false)
 				defer h.system.Shutdown()
 				pid, err := h.spawn()
-				if err := first(err); err != nil {
+				if err != nil {
 					return err
 				}
 				sum := int64(0)
@@ -177,20 +177,29 @@ func actorCases() Suite[ProviderEnv] {
 
 // lives lets an actor live three times, each time with a few payments.
 func lives(e ProviderEnv, applyFirst bool) error {
-	sum := int64(0)
-	for range 3 {
-		h := e.house(e.other(), applyFirst)
-		pid, err := h.spawn()
-		if err == nil {
-			err = first(h.owns(pid, sum), h.pay(pid, sum, 7), h.stop(pid))
+	for life := range int64(3) {
+		if err := e.live(28*life, applyFirst); err != nil {
+			return fmt.Errorf("in life %d: %w", life+1, err)
 		}
-		h.system.Shutdown()
-		if err != nil {
-			return err
-		}
-		sum += 28
 	}
 	return nil
+}
+
+// live lets an actor live that should have a total.
+func (e ProviderEnv) live(sum int64, applyFirst bool) error {
+	h := e.house(e.other(), applyFirst)
+	defer h.system.Shutdown()
+	pid, err := h.spawn()
+	if err != nil {
+		return err
+	}
+	if err := h.owns(pid, sum); err != nil {
+		return err
+	}
+	if err := h.pay(pid, sum, 7); err != nil {
+		return err
+	}
+	return h.stop(pid)
 }
 
 func checkSplitBrain(_ context.Context, e ProviderEnv) error {
@@ -203,7 +212,7 @@ func checkSplitBrain(_ context.Context, e ProviderEnv) error {
 		h := e.house(p, false)
 		defer h.system.Shutdown()
 		pid, err := h.spawn()
-		if err := first(err, err); err != nil {
+		if err != nil {
 			return err
 		}
 		houses, pids = append(houses, h), append(pids, pid)

@@ -158,16 +158,17 @@ func appendMutants() []mutant {
 			}
 		}),
 		badJournal("shows half a transaction", "J-27 readers never see half of an append", func(s store, b *brokenJournal) {
-			var reads atomic.Int64
+			var reads, waits atomic.Int64
 			b.append = func(ctx ctxt, id string, expected int64, events []event) (head int64, err error) {
 				for i, e := range events {
 					if head, err = s.Append(ctx, id, expected+int64(i), e); err != nil {
 						return head, err
 					}
 					before := reads.Load()
-					for end := time.Now().Add(100 * time.Millisecond); reads.Load() < before+2 && time.Now().Before(end); {
+					for end := time.Now().Add(100 * time.Millisecond); reads.Load() < before+2 && time.Now().Before(end) && waits.Load() < 4; {
 						runtime.Gosched() // a reader comes by
 					}
+					waits.Add(1)
 				}
 				return head, nil
 			}

@@ -51,7 +51,7 @@ func TestMutants(t *testing.T) {
 				defer cancel()
 				err := m.check(ctx, t)
 				if err == nil {
-					t.Errorf("the mutant survives %q", m.by)
+					t.Errorf("mutant %q survives the case %q", m.name, m.by)
 					return
 				}
 				t.Logf("caught by %q: %v", m.by, err)

@@ -118,7 +118,7 @@ func sessionCases() Suite[ProviderEnv] {
 			return first(want("event in the midst of a replay", err, nil), finds(e.other(), "a", "", 0, 2))
 		}),
 		begin("F-12 a long history", "a provider that reads the first page only loses the newest events", nil, 0, func(_ context.Context, e ProviderEnv, s session) error {
-			const n = 30
+			const n = 15
 			for i := range n {
 				if err := failure(func() { s.PersistEvent("a", i, wrapperspb.Bytes(make([]byte, 80<<10))) }); err != nil {
 					return err
