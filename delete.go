@@ -35,7 +35,8 @@ func (j *Journal) deleteTo(ctx context.Context, id string, seq int64) error {
 
 // DeleteAll deletes all events of a stream and records that the state at its
 // head is empty, so that an actor starts afresh with the numbers that follow;
-// snapshots of the time before no longer count. No writer of the stream may be alive.
+// snapshots of the time before no longer count. No writer of the stream may be
+// alive, and no request of one may still be on its way.
 func (j *Journal) DeleteAll(ctx context.Context, id string) error {
 	_, err := j.deleteAll(ctx, id)
 	return fail("delete all events", id, noSeq, err)
