@@ -160,6 +160,9 @@ func TestState_Wire(t *testing.T) {
 			t.Fatal(err)
 		}
 		cost(t, db, map[string]int{"GetItem": 1}, 0, tt.reads)
+		if !db.Faults.Requests()[0].ConsistentRead() { // D-18
+			t.Error("a load is not strongly consistent")
+		}
 	}
 	db.Faults.Reset()
 	if _, err := s.SaveWith(t.Context(), "a", rev, dynactor.State{Message: wrapperspb.String("x")}, ownPut(db.SnapshotsTable, "mine", "")); err != nil {

@@ -60,7 +60,7 @@ func run(ctx context.Context, endpoint, table string, out io.Writer) error {
 		return err
 	}
 	var failed error
-	open := func() *shop { //nolint:contextcheck // the framework hands actors no context
+	open := func() *shop { //nolint:contextcheck // an actor has no context
 		return &shop{
 			system: actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return quiet })),
 			props:  cartProps(p, now), pids: map[string]*actor.PID{},
