@@ -7,8 +7,9 @@ import (
 	"net/http"
 )
 
-// describing lets one DescribeTable at a time reach the embedded server, which
-// counts a table's items while it answers and must not do so twice at once.
+// describing lets one request at a time reach the embedded server that is answered
+// with a table's description: the server counts the table's items meanwhile, and
+// must not do so twice at once.
 type describing struct {
 	base http.RoundTripper
 	turn chan struct{} // has room for one
@@ -18,7 +19,9 @@ type describing struct {
 var sharedDescribing = make(chan struct{}, 1)
 
 func (d *describing) RoundTrip(req *http.Request) (*http.Response, error) {
-	if operation(req) != "DescribeTable" {
+	switch operation(req) {
+	case "DescribeTable", "CreateTable", "UpdateTable", "DeleteTable":
+	default:
 		return d.base.RoundTrip(req) //nolint:wrapcheck // a transport passes errors on
 	}
 	body, err := io.ReadAll(req.Body)

@@ -37,3 +37,23 @@ func TestDescribeTable_AtOnceByManyClients(t *testing.T) {
 	}
 	running.Wait()
 }
+
+// A creation is answered with a description, too.
+func TestDescribeTable_BesideItsCreation(t *testing.T) {
+	t.Parallel()
+	db := dynactortest.New(t)
+	other, _ := db.NewClient()
+	made := make(chan struct{})
+	go func() {
+		defer close(made)
+		createTable(t, db, db.EventsTable)
+	}()
+	for {
+		_, _ = other.DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: &db.EventsTable})
+		select {
+		case <-made:
+			return
+		default:
+		}
+	}
+}
