@@ -203,6 +203,9 @@ func providerMutants() []mutant {
 				_, _ = m.Journal().Append(ctx, id, head, e)
 			}
 		}),
+		bad("writes while the snapshot is delivered", "F-13 an event that is persisted while the snapshot is delivered", func(m *memory, _ session, b *brokenSession) {
+			b.persistEvent = func(id string, index int, e proto.Message) { _, _ = m.Journal().Append(ctx, id, int64(index), e) }
+		}),
 		bad("an actor that dies of its snapshot", "F-54 a snapshot that cannot be saved", func(m *memory, _ session, b *brokenSession) {
 			b.persistSnapshot = func(id string, index int, state proto.Message) {
 				if err := m.Snapshots().Save(ctx, id, int64(index), state); err != nil {

@@ -117,6 +117,17 @@ func sessionCases() Suite[ProviderEnv] {
 			})
 			return first(want("event in the midst of a replay", err, nil), finds(e.other(), "a", "", 0, 2))
 		}),
+		begin("F-13 an event that is persisted while the snapshot is delivered", "the number is free then, so nothing else would stop it", []Feature{Conflicts}, 3, func(_ context.Context, e ProviderEnv, s session) error {
+			if err := snapshot(s, 3); err != nil {
+				return err
+			}
+			s = e.Provider.GetState()
+			s.Restart()
+			if _, index, ok := s.GetSnapshot("a"); !ok || index != 3 {
+				return fmt.Errorf("GetSnapshot returns index %d, %t", index, ok)
+			}
+			return first(want("event before the replay", persist(s, "a", 3, 3), nil), finds(e.other(), "a", "s3", 0, -1))
+		}),
 		begin("F-12 a long history", "a provider that reads the first page only loses the newest events", nil, 0, func(_ context.Context, e ProviderEnv, s session) error {
 			const n = 15
 			for i := range n {
