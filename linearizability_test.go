@@ -35,7 +35,7 @@ func TestState_Linearizable(t *testing.T) {
 	db := dynactortest.New(t)
 	second, faults := db.NewClient()
 	stores := []*dynactor.StateStore{
-		openOn(t, db, db.Client, dynactor.Options{}).State(), openOn(t, db, second, dynactor.Options{}).State(),
+		openOn(t, db, impatient{db.Client}, dynactor.Options{}).State(), openOn(t, db, impatient{second}, dynactor.Options{}).State(),
 	}
 	for _, s := range stores {
 		if err := s.EnsureTables(t.Context()); err != nil {
@@ -70,7 +70,7 @@ func TestState_LinearizableIsNoticed(t *testing.T) {
 		t.Fatal(err)
 	}
 	found := 0
-	for _, h := range record(t, []*dynactor.StateStore{s}, 20) {
+	for _, h := range record(t, []*dynactor.StateStore{s}, 8) {
 		if porcupine.CheckOperationsTimeout(stateModel, h, checkLimit) == porcupine.Illegal {
 			found++
 		}

@@ -61,7 +61,8 @@ func TestState_Outcome(t *testing.T) {
 				}
 				t.Run(name, func(t *testing.T) {
 					t.Parallel()
-					p, db := open(t, dynactor.Options{WriteTimeout: 400 * time.Millisecond})
+					db := dynactortest.New(t)
+					p := openOn(t, db, impatient{db.Client}, dynactor.Options{})
 					s := p.State()
 					ready(t, p, db)
 					saved(t, s, "a", 0, "old")

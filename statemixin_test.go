@@ -402,7 +402,8 @@ func TestStateMixin_KilledAtEachPoint(t *testing.T) {
 		for what, m := range map[string]any{"a save": keep("new"), "a deletion": drop{}} {
 			t.Run(what+" "+name, func(t *testing.T) {
 				t.Parallel()
-				p, db := open(t, dynactor.Options{WriteTimeout: 300 * time.Millisecond})
+				db := dynactortest.New(t)
+				p := openOn(t, db, impatient{db.Client}, dynactor.Options{})
 				w := newKeepers(t)
 				w.keeper(p, "a", dynactor.UsingStateOptions{})
 				w.expect("a", keep("old"), at("old", 1))
