@@ -49,7 +49,7 @@ func provider(tb testing.TB, db *dynactortest.DB, client dynactor.Client) *dynac
 	tb.Helper()
 	p, err := dynactor.New(client, dynactor.Options{
 		EventsTable: db.EventsTable, SnapshotsTable: db.SnapshotsTable, StateTables: []string{db.StateTable}, SnapshotInterval: 3, KeepSnapshots: 3,
-		WriteTimeout: 2 * time.Second, RecoveryTimeout: 500 * time.Millisecond, Logger: slog.New(slog.DiscardHandler),
+		RecoveryTimeout: 500 * time.Millisecond, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		tb.Fatal(err)
@@ -80,7 +80,8 @@ func (p *process) trouble(ctx context.Context, kind conformance.Trouble) error {
 	case conformance.LoseAnswer:
 		p.db.Faults.Add(dynactortest.Rule{Match: writes, Times: 1, Do: dynactortest.DropAnswer()})
 	case conformance.LoseAll:
-		p.db.Faults.Add(dynactortest.Rule{Match: writes, Do: dynactortest.DropAnswer()})
+		p.db.Faults.Add(dynactortest.Rule{Match: writes, Times: 1, Do: dynactortest.DropAnswer()})
+		p.db.Faults.Add(dynactortest.Rule{Match: writes, Do: denied}) // at once, not after WriteTimeout
 	case conformance.FailWrites:
 		p.db.Faults.Add(dynactortest.Rule{Match: writes, Do: denied})
 	case conformance.FailReads:

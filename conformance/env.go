@@ -26,7 +26,7 @@ type Trouble int
 const (
 	Calm       Trouble = iota // no more trouble
 	LoseAnswer                // the next write is done, and its first answer lost; the store may try again
-	LoseAll                   // each write is done once, and no answer to a write arrives, however often it is tried
+	LoseAll                   // the next write is done, and no answer to it arrives; its repetitions are refused
 	FailWrites                // no write reaches the store, and each fails
 	FailReads                 // each read fails
 	HalfBatch                 // of the next write in a batch, only a part is done, and the rest is handed back
