@@ -90,6 +90,34 @@ func TestFenceClockSetBack(t *testing.T) {
 	}
 }
 
+// Between the reads of a recovery the slots of old events may be emptied, and filled
+// by a put that is later than anything. So the mark is read once more after them.
+func TestRecovery_LooksAgainAfterOldEvents(t *testing.T) {
+	t.Parallel()
+	for age, want := range map[time.Duration]int{half/2 - time.Minute: 0, half/2 + time.Minute: 1} {
+		p, other, db, now := fenced(t)
+		now.Advance(age)
+		db.Faults.Reset()
+		if _, _, got := recovered(p.GetState(), "a"); !slices.Equal(got, texts(1, 5)) {
+			t.Errorf("recovered %q", got)
+		}
+		if n := db.Faults.Count("GetItem"); n != want {
+			t.Errorf("events %s old: %d looks at the mark, want %d", age, n, want)
+		}
+		if want == 0 {
+			continue
+		}
+		// Deleted between the reads and the look: what was delivered is no longer so.
+		db.Faults.Add(dynactortest.Rule{Op: "GetItem", Times: 1, Match: func(dynactortest.Request) bool {
+			if err := other.DeleteTo(t.Context(), "a", 3); err != nil {
+				t.Error(err)
+			}
+			return true
+		}, Do: dynactortest.Delay(0, 0)})
+		isError(t, caught(func() { recovered(p.GetState(), "a") }), dynactor.ErrConflict)
+	}
+}
+
 // The rules of the fence, one by one, for a writer that read the head when it
 // started. In time it makes no read but that one.
 func TestFence(t *testing.T) {

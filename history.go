@@ -35,6 +35,7 @@ type history struct {
 	last      int64   // number of its last event
 	delivered bool    // something reached the consumer
 	reread    bool    // more than the first look was needed
+	aged      bool    // an event is so old that its slot may have been emptied and filled again
 	hole      int64   // number of the last hole that a second look filled
 	filled    int     // how often in a row it was that one
 }
@@ -146,9 +147,10 @@ func (h *history) run(ctx context.Context, deliver func(Event) error) error {
 				continue
 			}
 		}
-		if err == nil && h.reread {
-			// The reads were not one moment. What was deleted between them may have
-			// been removed and overwritten by a stale put that nobody acknowledged.
+		if err == nil && (h.reread || h.aged) {
+			// The reads were not one moment, not even those of the first look. What was
+			// deleted between them may have been removed and overwritten by a stale put
+			// that nobody acknowledged. It takes half of DeleteDelay until that can be.
 			err = h.lookAgain(ctx)
 		}
 		if err == errMoved && h.delivered { //nolint:errorlint // errMoved is never wrapped
@@ -226,6 +228,7 @@ func (h *history) take(it item, deliver func(Event) error) error {
 	if err != nil {
 		return atSeq(seq, err)
 	}
+	h.aged = h.aged || h.j.o.wall().Sub(e.Time) > h.j.o.DeleteDelay/4
 	h.group, h.last = append(h.group, e), r.last
 	h.next++
 	h.stop, h.head = max(h.stop, min(r.last, h.limit)), max(h.head, r.last)
