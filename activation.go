@@ -21,6 +21,31 @@ const (
 	ended    // does nothing more
 )
 
+// follow is the stage after the framework has sent a message.
+func (s stage) follow(message any) stage {
+	switch message.(type) {
+	case *actor.Restarting: // what is in memory may not be what is stored
+		return ended
+	case *actor.Stopping:
+		// Not ended yet: until its children have stopped the actor gets messages, and if
+		// it failed on one of them, the framework would restart it.
+		return max(s, stopping)
+	case *actor.Stopped:
+		return ended
+	}
+	return s
+}
+
+// answer tells the sender of a message, if there is one, that the message failed.
+func answer(ctx actor.Context, sender *actor.PID, e *Error, reply func(*Error) any) {
+	if sender == nil {
+		return
+	}
+	if r := reply(e); r != nil {
+		ctx.ActorSystem().Root.Send(sender, r)
+	}
+}
+
 // activation is one incarnation of an actor under Using. The actor's Mixin takes
 // it for the provider and for its state; it hands all on to a session under the
 // actor's persistence id. It hangs on the actor's context, and is for the actor's
@@ -181,12 +206,7 @@ func (a *activation) hurt(sender *actor.PID) {
 		return // a panic that is not ours
 	}
 	a.cause = a.s.failed
-	if sender == nil {
-		return
-	}
-	if reply := a.u.o.Reply(a.cause); reply != nil {
-		a.ctx.ActorSystem().Root.Send(sender, reply)
-	}
+	answer(a.ctx, sender, a.cause, a.u.o.Reply)
 }
 
 // checkSwallowed is called when a handler has returned. It may have recovered from

@@ -35,29 +35,38 @@ func (c *caller) deleteKeys(ctx context.Context, table string, keys []item) erro
 
 // deleteBatch returns how many of one batch may be left.
 func (c *caller) deleteBatch(ctx context.Context, table string, writes []types.WriteRequest) (int, error) {
-	progress := time.Now()
-	for n := 1; len(writes) > 0; n++ {
+	err := c.untilProcessed(ctx, c.writeTimeout, func() (done, left int, err error) {
 		out, err := write(ctx, c, table, c.client.BatchWriteItem, &dynamodb.BatchWriteItemInput{
 			RequestItems: map[string][]types.WriteRequest{table: writes},
 		})
 		if err != nil {
-			return len(writes), err
+			return 0, len(writes), err
 		}
-		left := out.UnprocessedItems[table]
-		if len(left) == 0 {
-			return 0, nil
+		sent := len(writes)
+		writes = out.UnprocessedItems[table]
+		return sent - len(writes), len(writes), nil
+	})
+	return len(writes), err
+}
+
+// untilProcessed repeats a batch, which keeps what DynamoDB left unprocessed for the
+// next time, with back-off, until nothing is left or nothing was done for a time.
+func (c *caller) untilProcessed(ctx context.Context, limit time.Duration, batch func() (done, left int, err error)) error {
+	progress := time.Now()
+	for n := 1; ; n++ {
+		done, left, err := batch()
+		if err != nil || left == 0 {
+			return err
 		}
-		if len(left) < len(writes) {
+		if done > 0 {
 			progress, n = time.Now(), 1
 		}
-		writes = left
 		wait := backoff(n)
-		if time.Since(progress)+wait > c.writeTimeout {
-			return len(left), fmt.Errorf("%w: nothing was processed for %s", ErrThrottled, time.Since(progress))
+		if time.Since(progress)+wait > limit {
+			return fmt.Errorf("%w: nothing was processed for %s", ErrThrottled, time.Since(progress))
 		}
 		if err := c.pause(ctx, wait); err != nil {
-			return len(left), fmt.Errorf("%w: %w", ErrThrottled, err)
+			return fmt.Errorf("%w: %w", ErrThrottled, err)
 		}
 	}
-	return 0, nil
 }

@@ -23,7 +23,8 @@ type incarnation struct {
 	p     *Provider
 	s     *session
 	state []string
-	alive bool // recovered, and no write has failed
+	alive bool  // recovered, and no write has failed
+	mark  int64 // the highest mark that was shown to its recovery
 
 	mu    sync.Mutex
 	busy  bool
@@ -52,6 +53,22 @@ func (in *incarnation) isBusy() bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	return in.busy
+}
+
+// saw notes the mark that an answer shows.
+func (w *world) saw(h *heldRequest) {
+	items, _ := h.answer["Items"].([]any)
+	if it := h.answer["Item"]; it != nil {
+		items = append(items, it)
+	}
+	for _, in := range w.all {
+		for _, it := range items {
+			it, _ := it.(map[string]any)
+			if del, ok := it["del"]; ok && in.name == h.who {
+				in.mark = max(in.mark, wireNumber(del))
+			}
+		}
+	}
 }
 
 // settle judges an operation that has ended.
@@ -122,7 +139,7 @@ func (w *world) judgeError(what string, err error) {
 
 func (in *incarnation) recover() {
 	sure, mark := in.w.sure(), in.w.m.del()
-	in.alive = false
+	in.alive, in.mark = false, 0
 	s := newSession(in.p)
 	in.start(func() func() {
 		var state []string
@@ -151,6 +168,8 @@ func (in *incarnation) recover() {
 			switch {
 			case int64(start) < mark:
 				in.w.m.fault("%s got events from index %d, those up to number %d were deleted before", in.name, start, mark)
+			case int64(start) < in.mark:
+				in.w.m.fault("%s got events from index %d, though it saw that those up to number %d are deleted", in.name, start, in.mark)
 			case n > int64(len(in.w.m.truth)) || !slices.Equal(state, in.w.m.truth[:n]):
 				in.w.m.fault("%s recovered %v, the stream is %v", in.name, state, in.w.m.truth)
 			case n < sure:

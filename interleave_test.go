@@ -321,6 +321,9 @@ func (w *world) release(h *heldRequest, err error) {
 			delete(w.m.hidden, wireNumber(it["seq"]))
 		}
 	}
+	if err == nil {
+		w.saw(h)
+	}
 	h.reply <- err
 }
 

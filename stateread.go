@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"iter"
 	"slices"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -56,38 +55,25 @@ func (s *StateStore) getBatch(ctx context.Context, table string, ids []string, f
 	for i, id := range ids {
 		keys[i] = s.layout.stateKey(id)
 	}
-	progress := time.Now()
-	for n := 1; ; n++ {
+	return s.caller.untilProcessed(ctx, s.caller.readTimeout, func() (done, left int, err error) {
 		out, err := read(ctx, s.caller, table, s.caller.client.BatchGetItem, &dynamodb.BatchGetItemInput{
 			RequestItems: map[string]types.KeysAndAttributes{table: {Keys: keys, ConsistentRead: aws.Bool(true)}},
 		})
 		if err != nil {
-			return err
+			return 0, len(keys), err
 		}
 		for _, it := range out.Responses[table] {
 			f := fields{l: s.layout, it: it}
 			id := f.text(s.layout.attr.ID)
 			if f.err != nil {
-				return f.err
+				return 0, len(keys), f.err
 			}
 			found[id] = it
 		}
-		left := out.UnprocessedKeys[table].Keys
-		if len(left) == 0 {
-			return nil
-		}
-		if len(left) < len(keys) {
-			progress, n = time.Now(), 1
-		}
-		keys = left
-		wait := backoff(n)
-		if time.Since(progress)+wait > s.caller.readTimeout {
-			return fmt.Errorf("%w: nothing was processed for %s", ErrThrottled, time.Since(progress))
-		}
-		if err := s.caller.pause(ctx, wait); err != nil {
-			return fmt.Errorf("%w: %w", ErrThrottled, err)
-		}
-	}
+		sent := len(keys)
+		keys = out.UnprocessedKeys[table].Keys
+		return sent - len(keys), len(keys), nil
+	})
 }
 
 // StateRow tells of one row without its value.

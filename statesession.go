@@ -133,13 +133,10 @@ func (a *stateActivation) checkAlive() {
 	}
 }
 
-// answer tells the sender of a message that it failed, where that was our doing.
-func (a *stateActivation) answer(sender *actor.PID) {
-	if a.failed == nil || sender == nil {
-		return
-	}
-	if reply := a.u.o.Reply(a.failed); reply != nil {
-		a.ctx.ActorSystem().Root.Send(sender, reply)
+// hurt is called when a handler has failed.
+func (a *stateActivation) hurt(sender *actor.PID) {
+	if a.failed != nil { // else it is a panic that is not ours
+		answer(a.ctx, sender, a.failed, a.u.o.Reply)
 	}
 }
 
@@ -147,7 +144,7 @@ func (a *stateActivation) answer(sender *actor.PID) {
 // do not pass through the middleware, but have the sender of the message that they continue.
 func (a *stateActivation) answerOutside(before *Error) {
 	if a.failed != before && !a.handling {
-		a.answer(a.ctx.Sender())
+		a.hurt(a.ctx.Sender())
 	}
 }
 

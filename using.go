@@ -47,7 +47,7 @@ func Using(p *Provider, o UsingOptions) actor.ReceiverMiddleware {
 		refuse("use", "", fmt.Errorf("%w: the provider is nil", ErrInvalid))
 	}
 	if o.ID == nil {
-		o.ID = func(ctx actor.ReceiverContext) string { return ctx.Self().GetId() }
+		o.ID = actorName
 	}
 	interval := p.o.SnapshotInterval
 	if o.Snapshot == nil {
@@ -56,13 +56,17 @@ func Using(p *Provider, o UsingOptions) actor.ReceiverMiddleware {
 		interval = usualInterval
 	}
 	if o.Reply == nil {
-		o.Reply = func(e *Error) any { return NewPersistenceFailure(e) }
+		o.Reply = replyFailure
 	}
 	u := &using{p: p, o: o, interval: interval}
 	return func(next actor.ReceiverFunc) actor.ReceiverFunc {
 		return func(ctx actor.ReceiverContext, env *actor.MessageEnvelope) { u.receive(ctx, env, next) }
 	}
 }
+
+// The defaults of the options.
+func actorName(ctx actor.ReceiverContext) string { return ctx.Self().GetId() }
+func replyFailure(e *Error) any                  { return NewPersistenceFailure(e) }
 
 // using is shared by all actors with the same props.
 type using struct {
@@ -81,16 +85,7 @@ func (u *using) receive(ctx actor.ReceiverContext, env *actor.MessageEnvelope, n
 		return
 	}
 	a := activationOf(ctx)
-	switch env.Message.(type) {
-	case *actor.Restarting:
-		a.stage = ended // what is in memory may not be what is stored
-	case *actor.Stopping:
-		// Not ended yet: until its children have stopped the actor gets messages, and if
-		// it failed on one of them, the framework would restart it.
-		a.stage = max(a.stage, stopping)
-	case *actor.Stopped:
-		a.stage = ended
-	}
+	a.stage = a.stage.follow(env.Message)
 	u.handle(ctx, env, next, a)
 }
 

@@ -30,10 +30,10 @@ func UsingState(p *Provider, o UsingStateOptions) actor.ReceiverMiddleware {
 		refuse("use state", "", fmt.Errorf("%w: the provider is nil", ErrInvalid))
 	}
 	if o.ID == nil {
-		o.ID = func(ctx actor.ReceiverContext) string { return ctx.Self().GetId() }
+		o.ID = actorName
 	}
 	if o.Reply == nil {
-		o.Reply = func(e *Error) any { return NewPersistenceFailure(e) }
+		o.Reply = replyFailure
 	}
 	u := &usingState{p: p, o: o}
 	return func(next actor.ReceiverFunc) actor.ReceiverFunc {
@@ -53,14 +53,7 @@ func (u *usingState) receive(ctx actor.ReceiverContext, env *actor.MessageEnvelo
 		return
 	}
 	a := stateActivationOf(ctx)
-	switch env.Message.(type) {
-	case *actor.Restarting:
-		a.stage = ended // what is in memory may not be what is stored
-	case *actor.Stopping:
-		a.stage = max(a.stage, stopping) // until its children have stopped it gets messages
-	case *actor.Stopped:
-		a.stage = ended
-	}
+	a.stage = a.stage.follow(env.Message)
 	u.handle(ctx, env, next, a)
 }
 
@@ -94,7 +87,7 @@ func (u *usingState) handle(ctx actor.ReceiverContext, env *actor.MessageEnvelop
 	defer func() {
 		a.handling = false
 		if !done {
-			a.answer(env.Sender)
+			a.hurt(env.Sender)
 		}
 	}()
 	if isUsers(env.Message) {
