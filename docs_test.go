@@ -1,17 +1,12 @@
 package dynactor_test
 
 import (
-	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"io/fs"
 	"log/slog"
-	"math"
-	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -19,22 +14,12 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/asynkron/protoactor-go/actor"
 	"github.com/asynkron/protoactor-go/cluster"
-	"github.com/asynkron/protoactor-go/persistence"
-	"github.com/aws/aws-sdk-go-v2/aws"
-	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
-	"github.com/aws/aws-sdk-go-v2/config"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/google/go-cmp/cmp"
-	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/dynactor/dynactor"
-	"github.com/dynactor/dynactor/clustered"
-	"github.com/dynactor/dynactor/dynactortest"
 )
 
 // docPages are the pages that the tests of this file keep true.
@@ -43,127 +28,6 @@ var docPages = []string{
 }
 
 // The snippets of the pages.
-
-func checkTables(ctx context.Context, p *dynactor.Provider) error {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	return p.EnsureTables(ctx)
-}
-
-func newProvider(ctx context.Context, o dynactor.Options) (*dynactor.Provider, error) {
-	idle := 2 * (dynactor.DefaultMaxConcurrentReads + dynactor.DefaultMaxConcurrentWrites)
-	cfg, err := config.LoadDefaultConfig(ctx,
-		config.WithHTTPClient(awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) {
-			t.MaxIdleConns, t.MaxIdleConnsPerHost = idle, idle
-		})),
-		config.WithCredentialsCacheOptions(func(c *aws.CredentialsCacheOptions) {
-			c.ExpiryWindow, c.ExpiryWindowJitterFrac = 5*time.Minute, 0.5
-		}),
-	)
-	if err != nil {
-		return nil, err
-	}
-	return dynactor.New(dynamodb.NewFromConfig(cfg), o)
-}
-
-type wallet struct {
-	dynactor.Mixin
-
-	cents int64
-}
-
-func (w *wallet) Receive(ctx actor.Context) {
-	switch m := ctx.Message().(type) {
-	case *actor.Started:
-		ctx.SetReceiveTimeout(time.Minute)
-	case *actor.ReceiveTimeout: // nobody has asked for a minute
-		ctx.Poison(ctx.Self())
-	case *persistence.RequestSnapshot:
-		w.PersistSnapshot(wrapperspb.UInt64(uint64(w.cents)))
-	case *wrapperspb.UInt64Value: // the snapshot, in a recovery
-		w.cents = int64(m.GetValue())
-	case *wrapperspb.Int64Value: // an event, in a recovery
-		w.cents += m.GetValue()
-	case []int64: // a command
-		events := make([]proto.Message, len(m))
-		for i, cents := range m {
-			events[i] = wrapperspb.Int64(cents)
-		}
-		if err := w.PersistAll(events...); err != nil {
-			ctx.Respond(err) // refused: nothing was stored, and the wallet is as it was
-			return
-		}
-		for _, cents := range m {
-			w.cents += cents
-		}
-		ctx.Respond(w.cents)
-	}
-}
-
-func walletProps(provider *dynactor.Provider) *actor.Props {
-	return actor.PropsFromProducer(func() actor.Actor { return &wallet{} },
-		actor.WithReceiverMiddleware(dynactor.Using(provider, dynactor.UsingOptions{Snapshot: dynactor.EveryEvents(100)})))
-}
-
-func addApples(ctx context.Context, s *dynactor.StateStore, n int64) error {
-	for {
-		apples, revision, err := dynactor.LoadState[*wrapperspb.Int64Value](ctx, s, "apples")
-		if err != nil {
-			return err
-		}
-		_, err = s.Save(ctx, "apples", revision, wrapperspb.Int64(apples.GetValue()+n))
-		if !errors.Is(err, dynactor.ErrConflict) { // somebody else was faster: load again
-			return err
-		}
-	}
-}
-
-type counter struct {
-	dynactor.StateMixin
-
-	n int64
-}
-
-func (c *counter) Receive(ctx actor.Context) {
-	switch m := ctx.Message().(type) {
-	case *dynactor.StateLoaded: // before anything else
-		if n, ok := m.Message.(*wrapperspb.Int64Value); ok {
-			c.n = n.GetValue()
-		}
-	case *wrapperspb.Int64Value:
-		if err := c.SaveState(wrapperspb.Int64(c.n + m.GetValue())); err != nil {
-			ctx.Respond(err.Error()) // nothing was sent: too large, for example
-			return
-		}
-		c.n += m.GetValue()
-		ctx.Respond(wrapperspb.Int64(c.n))
-	}
-}
-
-func counterProps(p *dynactor.Provider) *actor.Props {
-	return actor.PropsFromProducer(func() actor.Actor { return &counter{} },
-		actor.WithReceiverMiddleware(dynactor.UsingState(p, dynactor.UsingStateOptions{})))
-}
-
-func topicKind(s *dynactor.StateStore, log *slog.Logger) *cluster.Kind {
-	subscribers := clustered.KeyValueStore[*cluster.Subscribers](s, "prototopic/")
-	return cluster.NewKind(cluster.TopicActorKind, actor.PropsFromProducer(func() actor.Actor {
-		return cluster.NewTopicActor(subscribers, log)
-	}))
-}
-
-func TestBesideAThrottledTable(t *testing.T) {
-	t.Parallel()
-	db := dynactortest.New(t)
-	db.Faults.Add(dynactortest.Rule{Op: "PutItem", Times: 2, Do: dynactortest.Throttle()})
-	p, err := dynactor.New(db.Client, dynactor.Options{EventsTable: db.EventsTable, SnapshotsTable: db.SnapshotsTable})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := p.Journal().Append(t.Context(), "alice", 0, wrapperspb.Int64(21)); err != nil {
-		t.Error(err)
-	}
-}
 
 func TestDocs_SnippetsWork(t *testing.T) {
 	t.Parallel()
@@ -212,7 +76,7 @@ func TestDocs_SnippetsWork(t *testing.T) {
 // Every snippet is code that is compiled, word for word.
 func TestDocs_SnippetsAreCode(t *testing.T) {
 	t.Parallel()
-	here := readDoc(t, "docs_test.go")
+	here := readDoc(t, "docs_snippets_test.go")
 	for _, name := range docPages {
 		for i, block := range codeBlocks(readDoc(t, name), "go") {
 			if name == "README.md" && i == 0 {
@@ -428,194 +292,6 @@ func TestDocs_Defaults(t *testing.T) {
 	}
 }
 
-// What each path costs, counted at the wire.
-func TestDocs_Costs(t *testing.T) {
-	t.Parallel()
-	type usage = dynactortest.Usage
-	minus := func(a, b usage) usage {
-		return usage{Requests: a.Requests - b.Requests, WriteUnits: a.WriteUnits - b.WriteUnits, ReadUnits: a.ReadUnits - b.ReadUnits}
-	}
-	// cost is what act uses, of an actor that has recovered.
-	cost := func(o dynactor.Options, events int, before, act func(*dynactor.Provider, persister)) usage {
-		p, db := open(t, o)
-		ready(t, p, db)
-		s := p.GetState()
-		recovered(s, "a")
-		for i := range events {
-			s.PersistEvent("a", i, text("x"))
-		}
-		if before != nil {
-			before(p, s)
-		}
-		db.Faults.Reset()
-		act(p, s)
-		return db.Faults.Usage()
-	}
-	snapshot := func(index int) func(*dynactor.Provider, persister) {
-		return func(_ *dynactor.Provider, s persister) { s.PersistSnapshot("a", index, text("state")) }
-	}
-	recovery := func(p *dynactor.Provider, _ persister) { recovered(p.GetState(), "a") }
-	appending := func(n int) func(*dynactor.Provider, persister) {
-		return func(p *dynactor.Provider, _ persister) { fill(t, p.Journal(), "b", n) }
-	}
-	before := func(p *dynactor.Provider, _ persister) {
-		if _, err := p.State().Save(t.Context(), "a", 0, text("x")); err != nil {
-			t.Error(err)
-		}
-	}
-	now := &clock{}
-	one, deleting := dynactor.Options{KeepSnapshots: 1}, dynactor.Options{KeepSnapshots: 1, DeleteEventsOnSnapshot: true}
-	old := deleting
-	old.Now = now.Now
-	want := map[string]usage{
-		"persist one event": cost(dynactor.Options{}, 1, nil,
-			func(_ *dynactor.Provider, s persister) { s.PersistEvent("a", 1, text("x")) }),
-		"recovery with `SnapshotInterval` set, snapshot and newest events in one page": cost(dynactor.Options{SnapshotInterval: 2}, 3, snapshot(2), recovery),
-		"recovery without `SnapshotInterval`, all events in one page":                  cost(dynactor.Options{}, 3, nil, recovery),
-		"save a snapshot, no older one to delete yet":                                  cost(dynactor.Options{}, 3, snapshot(1), snapshot(2)),
-		"save a snapshot and delete an older one":                                      cost(one, 3, snapshot(1), snapshot(2)),
-		"the same with `DeleteEventsOnSnapshot`, no item old enough":                   cost(deleting, 3, snapshot(2), snapshot(3)),
-		"the same, 25 items old enough": cost(old, 26, func(p *dynactor.Provider, s persister) {
-			snapshot(1)(p, s)
-			now.Advance(dynactor.DefaultDeleteDelay + time.Minute)
-		}, snapshot(26)),
-		"first save of an incarnation, in addition": minus(cost(dynactor.Options{}, 2, nil, snapshot(2)), usage{Requests: 1, WriteUnits: 1}),
-		"`Journal.Append` of one event":             cost(dynactor.Options{}, 0, nil, appending(1)),
-		"`Journal.Append` of ten events":            cost(dynactor.Options{}, 0, nil, appending(10)),
-		"save or delete a durable state": cost(dynactor.Options{}, 0, before, func(p *dynactor.Provider, _ persister) {
-			if _, err := p.State().Save(t.Context(), "a", 1, text("y")); err != nil {
-				t.Error(err)
-			}
-		}),
-		"load a durable state": cost(dynactor.Options{}, 0, before, func(p *dynactor.Provider, _ persister) {
-			if _, err := p.State().Load(t.Context(), "a"); err != nil {
-				t.Error(err)
-			}
-		}),
-		"`Journal.Head`": cost(dynactor.Options{}, 3, nil, func(p *dynactor.Provider, _ persister) {
-			if _, err := p.Journal().Head(t.Context(), "a"); err != nil {
-				t.Error(err)
-			}
-		}),
-	}
-	p, db := open(t, dynactor.Options{})
-	ready(t, p, db)
-	if err := openOn(t, db, db.Client, dynactor.Options{}).EnsureTables(t.Context()); err != nil {
-		t.Error(err)
-	}
-	want["check of the tables, once for each provider"] = db.Faults.Usage()
-	got := map[string]usage{}
-	for _, row := range tableRows(t, "README.md", "path", "requests") {
-		var u usage
-		if _, err := fmt.Sscan(strings.Join(row[1:], " "), &u.Requests, &u.WriteUnits, &u.ReadUnits); err != nil {
-			t.Errorf("%v: %v", row, err)
-		}
-		got[row[0]] = u
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-measured +README):\n%s", diff)
-	}
-}
-
-// persister is what the framework sees of a session, as far as costs go.
-type persister interface {
-	PersistEvent(name string, index int, event proto.Message)
-	PersistSnapshot(name string, index int, snapshot proto.Message)
-}
-
-// The policies allow what is used, and nothing else.
-func TestDocs_Policies(t *testing.T) {
-	t.Parallel()
-	var got []map[string][]string // of each policy: the actions on each table
-	for _, block := range codeBlocks(readDoc(t, "docs/operations.md"), "json") {
-		var policy struct {
-			Version   string
-			Statement []struct {
-				Sid, Effect, Resource string
-				Action                []string
-			}
-		}
-		d := json.NewDecoder(strings.NewReader(block))
-		d.DisallowUnknownFields()
-		if err := d.Decode(&policy); err != nil {
-			t.Fatal(err)
-		}
-		allowed := map[string][]string{}
-		for _, s := range policy.Statement {
-			_, table, _ := strings.Cut(s.Resource, ":table/")
-			if allowed[table] = append(allowed[table], s.Action...); policy.Version != "2012-10-17" || s.Effect != "Allow" || s.Sid == "" {
-				t.Errorf("version %q, statement %+v", policy.Version, s)
-			}
-		}
-		for _, actions := range allowed {
-			slices.Sort(actions)
-		}
-		got = append(got, allowed)
-	}
-	now := &clock{}
-	p, db := open(t, dynactor.Options{Now: now.Now})
-	if err := p.EnsureTables(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := p.State().EnsureTables(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	creation := actionsUsed(db)
-	db.Faults.Reset()
-	p = openOn(t, db, db.Client, dynactor.Options{NoCreateTables: true, KeepSnapshots: 1, Now: now.Now})
-	s := p.GetState()
-	recovered(s, "a")
-	for i := range 3 {
-		s.PersistEvent("a", i, text("x"))
-		s.PersistSnapshot("a", i+1, text("state"))
-	}
-	_, err := p.Journal().Append(t.Context(), "a", 3, numbered(4, 5)...)
-	now.Advance(dynactor.DefaultDeleteDelay + time.Minute)
-	s.DeleteEvents("a", 1)
-	states := p.State()
-	_, errSave := states.SaveWith(t.Context(), "a", 0, dynactor.State{Message: text("x")}, ownPut(db.SnapshotsTable, "b", ""))
-	_, errLoad := states.LoadMany(t.Context(), "a")
-	_, errDelete := states.Delete(t.Context(), "a", 1)
-	now.Advance(dynactor.DefaultStateRetention + time.Minute)
-	for row, err := range states.IDs(t.Context(), "") {
-		if row.ID != "a" || err != nil {
-			t.Error(row, err)
-		}
-	}
-	if err := errors.Join(err, errSave, errLoad, errDelete, states.Purge(t.Context(), "a", 2), p.Journal().Erase(t.Context(), "a"), p.Snapshots().DeleteTo(t.Context(), "a", math.MaxInt64),
-		p.VerifyTables(t.Context())); err != nil {
-		t.Error(err)
-	}
-	use := actionsUsed(db)
-	both := map[string][]string{}
-	for table := range use {
-		// The table's own item is written at its first use, whoever made the table.
-		use[table] = append(use[table], "dynamodb:PutItem")
-		slices.Sort(use[table])
-		use[table] = slices.Compact(use[table])
-		both[table] = slices.Concat(use[table], creation[table])
-		slices.Sort(both[table])
-		both[table] = slices.Compact(both[table])
-	}
-	if diff := cmp.Diff([]map[string][]string{use, both}, got); diff != "" {
-		t.Errorf("(-used +allowed):\n%s", diff)
-	}
-}
-
-// actionsUsed are the actions on each table, by its default name.
-func actionsUsed(db *dynactortest.DB) map[string][]string {
-	used := map[string][]string{}
-	for _, r := range db.Faults.Requests() {
-		table := map[string]string{db.EventsTable: dynactor.DefaultEventsTable, db.SnapshotsTable: dynactor.DefaultSnapshotsTable, db.StateTable: dynactor.DefaultStateTable}[r.Table]
-		used[table] = append(used[table], "dynamodb:"+strings.Replace(r.Op, "TransactWriteItems", "PutItem", 1))
-	}
-	for table, actions := range used {
-		slices.Sort(actions)
-		used[table] = slices.Compact(actions)
-	}
-	return used
-}
-
 // The modules that must move together do.
 func TestDocs_OpenTelemetry(t *testing.T) {
 	t.Parallel()
@@ -634,72 +310,4 @@ func TestDocs_OpenTelemetry(t *testing.T) {
 	if len(versions) != 1 {
 		t.Errorf("versions %v", versions)
 	}
-}
-
-func readDoc(t *testing.T, name string) string {
-	t.Helper()
-	text, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
-}
-
-// goFiles are the sources of the module by their names.
-func goFiles(t *testing.T) map[string]string {
-	t.Helper()
-	files := map[string]string{}
-	if err := filepath.WalkDir(".", func(name string, _ fs.DirEntry, err error) error {
-		if err == nil && strings.HasSuffix(name, ".go") {
-			files[name] = readDoc(t, name)
-		}
-		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
-	return files
-}
-
-// codeBlocks are the fenced blocks of a language.
-func codeBlocks(page, language string) []string {
-	var blocks []string
-	for _, m := range regexp.MustCompile("(?ms)^```"+language+"\n(.*?)^```$").FindAllStringSubmatch(page, -1) {
-		blocks = append(blocks, m[1])
-	}
-	return blocks
-}
-
-// tableRows are the cells of the table whose head begins with these cells.
-func tableRows(t *testing.T, name string, head ...string) [][]string {
-	t.Helper()
-	_, rest, found := strings.Cut(readDoc(t, name), "\n| "+strings.Join(head, " | ")+" |")
-	if !found {
-		t.Fatalf("%s has no table %v", name, head)
-	}
-	var rows [][]string
-	for _, line := range strings.Split(rest, "\n")[2:] {
-		if !strings.HasPrefix(line, "| ") {
-			break
-		}
-		rows = append(rows, strings.Split(strings.Trim(line, "| "), " | "))
-	}
-	return rows
-}
-
-// headings are the anchors of a page.
-func headings(page string) []string {
-	var anchors []string
-	for _, m := range regexp.MustCompile(`(?m)^#+ (.+)$`).FindAllStringSubmatch(page, -1) {
-		kept := regexp.MustCompile(`[^a-z0-9 _-]`).ReplaceAllString(strings.ToLower(m[1]), "")
-		anchors = append(anchors, strings.ReplaceAll(kept, " ", "-"))
-	}
-	return anchors
-}
-
-// inWords is a duration as the pages write it.
-func inWords(d time.Duration) string {
-	if d >= time.Hour {
-		return fmt.Sprintf("%d h", d/time.Hour)
-	}
-	return fmt.Sprintf("%d s", d/time.Second)
 }
