@@ -25,6 +25,14 @@ func (w *world) weather() []action {
 			list = append(list, action{6 * w.dire, "after a day its numbers are swept, and it lands: " + describe(h), func() { w.haunt(h) }})
 		}
 	}
+	if janitor := w.all[2]; w.asleep != "" && !janitor.isBusy() {
+		list = append(list, action{4, "a day passes, and janitor sweeps", func() {
+			w.mu.Lock()
+			w.ahead += 25 * time.Hour
+			w.mu.Unlock()
+			janitor.operations()[0].do()
+		}})
+	}
 	if w.asleep != "" {
 		return append(list, action{2, w.asleep + " wakes up", func() { w.asleep = "" }})
 	}
