@@ -301,6 +301,7 @@ func (w *world) execute(h *heldRequest) {
 		h.status, h.answer = 400, refusal("InvalidSignatureException", "Signature expired")
 		return
 	}
+	w.m.punctual = true
 	h.status, h.answer = w.m.do(h.wire)
 }
 

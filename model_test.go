@@ -30,6 +30,7 @@ type model struct {
 	groups map[int64]bool // numbers after which the stream is not in the midst of an append
 	faults []string       // what must never happen, and did
 
+	punctual  bool // the request under way is as early as assumed
 	pageItems int  // how many items a page holds
 	keepOld   bool // a failed condition returns the old item
 }
@@ -203,6 +204,8 @@ func (m *model) put(r wireRequest) (int, map[string]any) {
 			m.fault("a put at %d left a hole, the head is %d", seq, len(m.truth))
 		case seq > m.del():
 			m.fault("a put overwrote number %d, which is not deleted", seq)
+		case m.punctual:
+			m.fault("a put in time used number %d once more", seq)
 		}
 	}
 	m.groups[int64(len(m.truth))] = true

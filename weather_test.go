@@ -79,7 +79,7 @@ func (w *world) land(h *heldRequest) {
 	for _, it := range h.wire.puts() {
 		used = used && wireNumber(it["seq"]) <= w.m.del()
 	}
-	if !w.late(h) || used {
+	if w.m.punctual = !w.late(h); w.m.punctual || used {
 		w.m.do(h.wire)
 	}
 }

@@ -30,6 +30,14 @@ type Bounds struct {
 	Late      bool  // an attempt may land at any time, with a right stamp: the assumption does not hold
 	Readers   bool  // the journal is also replayed without an actor
 	Parallel  bool  // ranges are read at the same time, so pages come in any order
+	Twice     bool  // it is no fault in itself that a number is stored twice
+}
+
+// lossy are the same bounds, in which a number that is stored twice is no fault
+// until an acknowledged event is lost by it: the trace goes on to that.
+func (b Bounds) lossy() Bounds {
+	b.Twice = true
+	return b
 }
 
 // Small bounds that show what a rule is good for.
@@ -60,7 +68,11 @@ var (
 	}
 	late = Bounds{
 		Name: "late", Text: "two slots, appends of two, attempts that land at any time",
-		Slots: 2, Operations: 3, Group: 2, Tries: 1, Tail: 1, Snapshots: true, Clock: Leaps, Late: true,
+		Slots: 2, Operations: 3, Group: 2, Tries: 1, Tail: 1, Snapshots: true, Clock: Leaps, Late: true, Twice: true,
+	}
+	tails = Bounds{
+		Name: "tails", Text: "two slots, a look at the end that shows both, attempts that land at any time",
+		Slots: 2, Operations: 3, Group: 1, Tries: 1, Tail: 2, Snapshots: true, Clock: Leaps, Late: true, Twice: true,
 	}
 	resets = Bounds{
 		Name: "resets", Text: "two slots, DeleteAll and Erase",
@@ -74,5 +86,5 @@ func All() []Bounds {
 	resets.Operations, sleepers.Operations = 3, 3
 	deeper.Name, deeper.Text = "later", "three slots, two appends of at most two that land at any time"
 	deeper.Slots, deeper.Operations = 3, 2
-	return []Bounds{timed, deletions, resets, readers, late, sleepers, groups, tiny, deeper}
+	return []Bounds{timed, deletions, resets, readers, late, sleepers, groups, tiny, deeper, tails}
 }

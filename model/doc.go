@@ -14,6 +14,8 @@
 //
 //   - what is acknowledged is the first and only event of its number;
 //   - what a caller was told not to be stored is not, and never will be;
+//   - as long as attempts land as early as is assumed, no number is stored twice:
+//     who reads the table's stream of changes sees each number once;
 //   - a recovery gives every event that was acknowledged when it began, each as it
 //     was stored, in whole appends, and none that is deleted;
 //   - ErrGap, ErrAhead and ErrNoSnapshot do not occur, since nothing is damaged;

@@ -58,12 +58,26 @@ func (m *machine) look(s *State, i int) {
 		}
 		t := *s
 		step := t.read(i, part, m.b.Tail)
+		if part == readEnd && m.b.Late && t.old(i) {
+			t.w[i].flags |= aged
+		}
 		if t.w[i].todo != 0 {
 			m.emit(step, t, "")
 		} else {
 			m.fit(step, t, i)
 		}
 	}
+}
+
+// old tells whether an item in hand was stamped longer ago than an attempt may take:
+// its slot may have been emptied and filled again since the mark was read.
+func (s *State) old(i int) bool {
+	for k, op := range s.w[i].got {
+		if op != 0 && (s.age[k] > quarter || s.op[op-1].late != 0) {
+			return true
+		}
+	}
+	return false
 }
 
 // fit judges whether what was read at different moments goes together, and reads
@@ -192,7 +206,7 @@ func (m *machine) settle(step Step, s State, i int) {
 			return
 		}
 	}
-	if w.flags&reread != 0 && !m.out[RuleMarkAtEnd] {
+	if (w.flags&reread != 0 && !m.out[RuleMarkAtEnd]) || (w.flags&aged != 0 && !m.out[RuleAged]) {
 		w.phase = checking
 		m.emit(step, s, "")
 		return

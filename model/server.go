@@ -80,6 +80,8 @@ func (m *machine) put(s *State, op, hide uint8) (answer uint8, bad string) {
 			if o.denied != 0 {
 				bad = "an event is stored after its caller was told that it is not"
 			}
+		} else if s.slot[seq-1] == 0 && !m.b.Twice && bad == "" {
+			bad = "a number is stored once more after it was emptied"
 		}
 		s.slot[seq-1], s.age[seq-1] = op, m.landed(o)
 	}
@@ -204,6 +206,9 @@ func (m *machine) older(s *State, suspended int) {
 		o.stamp = min(o.stamp+1, quarter+1)
 		if m.b.Late {
 			o.stamp = 0
+			if m.b.Tail > 1 && (o.flying > 0 || s.writing(uint8(i)+1)) {
+				o.late = 1
+			}
 		} else if !m.inTime(*o) {
 			o.flying = 0
 		}

@@ -48,6 +48,7 @@ type operation struct {
 	stamp    uint8 // age of the time stamp by the writer's clock
 	behind   uint8 // 1: the writer's clock is behind the others
 	denied   uint8 // 1: the caller was told that nothing was stored
+	late     uint8 // 1: more time than is assumed has passed while it was under way
 }
 
 func (o operation) last() uint8 { return o.first + o.n - 1 }
@@ -78,6 +79,7 @@ const (
 	reread
 	fromSnap
 	reader // it is no actor's recovery, but a replay of the journal
+	aged   // the look at the end showed an event that is older than attempts may be
 )
 
 // Answers to an attempt.
@@ -186,7 +188,7 @@ func (s State) canonical() State {
 	}
 	slices.SortFunc(ops[from:used], func(a, b operation) int {
 		return cmp.Or(cmp.Compare(a.first, b.first), cmp.Compare(a.n, b.n), cmp.Compare(a.flying, b.flying),
-			cmp.Compare(a.stamp, b.stamp), cmp.Compare(a.behind, b.behind), cmp.Compare(a.denied, b.denied))
+			cmp.Compare(a.stamp, b.stamp), cmp.Compare(a.behind, b.behind), cmp.Compare(a.denied, b.denied), cmp.Compare(a.late, b.late))
 	})
 	for i := range ops {
 		if ops[i].flying == 0 && !s.writing(uint8(i)+1) {

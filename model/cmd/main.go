@@ -47,7 +47,7 @@ func run(args []string, out io.Writer) error {
 	switch {
 	case *list:
 		for _, r := range model.Rules() {
-			p.line("%-18s %s (shown in %q)%s", r, r.Text(), r.Shown().Name, map[bool]string{true: "; spare"}[r.Spare()])
+			p.line("%-18s %s (shown in %q)", r, r.Text(), r.Shown().Name)
 		}
 		return nil
 	case *without != "":
@@ -65,15 +65,11 @@ func leaveOut(name string, p printer) error {
 	got := model.Search(r.Shown(), limit, r)
 	p.line("without %s: %s", r, r.Text())
 	p.line("%s: %d states, depth %d: %s", r.Shown().Name, got.States, got.Depth, r.Shown().Text)
-	switch {
-	case got.Bad != "":
-		show(p, got)
-		return nil
-	case r.Spare() && got.Full:
-		p.line("nothing is broken: another rule does the same work")
-		return nil
+	if got.Bad == "" {
+		return fmt.Errorf("nothing is broken without %s", r)
 	}
-	return fmt.Errorf("nothing is broken without %s", r)
+	show(p, got)
+	return nil
 }
 
 func show(p printer, got model.Result) {

@@ -16,7 +16,7 @@ func TestRun(t *testing.T) {
 	}{
 		{args: []string{"-rules"}, want: "keep-marked        the item at the mark stays"},
 		{args: []string{"-without", "condition"}, want: "broken: an event is acknowledged, but its number belongs to another"},
-		{args: []string{"-without", "look-before"}, want: "nothing is broken: another rule does the same work"},
+		{args: []string{"-without", "look-before"}, want: "broken: a number is stored once more after it was emptied"},
 		{args: []string{"-without", "nonsense"}, err: `no rule "nonsense"`},
 		{args: []string{"-nonsense"}, err: "not defined"},
 	} {
