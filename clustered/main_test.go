@@ -9,6 +9,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/asynkron/protoactor-go/persistence"
+	"go.uber.org/goleak"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/dynactor/dynactor"
@@ -22,11 +23,23 @@ const longest = time.Minute
 // each other when they share a process.
 func TestMain(m *testing.M) {
 	if os.Getenv(nodeVariable) == "" {
-		os.Exit(m.Run())
+		goleak.VerifyTestMain(m, append(dynactortest.IgnoreServer(), ignoreFramework()...)...)
 	}
 	if err := runNode(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
+	}
+}
+
+// ignoreFramework lists what a cluster leaves behind: throttles that wait for the
+// end of their period, and a ticker of its provider for tests that is stopped, but
+// whose reader waits for ever.
+func ignoreFramework() []goleak.Option {
+	const framework = "github.com/asynkron/protoactor-go/"
+	return []goleak.Option{
+		goleak.IgnoreAnyFunction(framework + "cluster/clusterproviders/test.(*Provider).startTtlReport.func1"),
+		goleak.IgnoreAnyFunction(framework + "actor.NewDeadLetter.NewThrottle.func4.1"),
+		goleak.IgnoreAnyFunction(framework + "cluster.(*Gossiper).StartGossiping.NewThrottle.func3.1"),
 	}
 }
 

@@ -30,7 +30,9 @@ type store struct {
 
 // openStore chooses the store by the flags and sees whether it answers.
 func openStore(ctx context.Context, f flags) (*store, error) {
-	s := &store{close: func() {}}
+	conns := http.DefaultTransport.(*http.Transport).Clone()
+	conns.MaxIdleConns, conns.MaxIdleConnsPerHost = 0, 2*(dynactor.DefaultMaxConcurrentReads+dynactor.DefaultMaxConcurrentWrites)
+	s := &store{close: conns.CloseIdleConnections}
 	var cfg aws.Config
 	switch {
 	case f.aws:
@@ -47,15 +49,16 @@ func openStore(ctx context.Context, f flags) (*store, error) {
 		s.name = f.endpoint
 	default:
 		embedded := dynactortest.NewEmbedded()
-		s.close = embedded.Close
+		s.close = func() {
+			conns.CloseIdleConnections()
+			embedded.Close()
+		}
 		cfg = dynactortest.Config(embedded.URL)
 		s.name = "embedded"
 	}
 	if f.region != "" {
 		cfg.Region = f.region
 	}
-	conns := http.DefaultTransport.(*http.Transport).Clone()
-	conns.MaxIdleConns, conns.MaxIdleConnsPerHost = 0, 2*(dynactor.DefaultMaxConcurrentReads+dynactor.DefaultMaxConcurrentWrites)
 	s.meter = dynactortest.NewFaults(conns)
 	cfg.HTTPClient = &http.Client{Transport: s.meter}
 	s.client = dynamodb.NewFromConfig(cfg)

@@ -5,6 +5,10 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/dynactor/dynactor/dynactortest"
 )
 
 // TestMain lets the tests' program take the roles of the other processes.
@@ -12,7 +16,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(childVariable) != "" {
 		main()
 	}
-	os.Exit(m.Run())
+	goleak.VerifyTestMain(m, dynactortest.IgnoreServer()...)
 }
 
 func TestErrors(t *testing.T) {

@@ -58,7 +58,7 @@ func runNode(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) err
 		automanaged.NewWithConfig(probeTime, cfg.Port, cfg.Hosts...),
 		disthash.New(),
 		remote.Configure(loopback, 0),
-		cluster.WithKinds(accountKind(provider)), //nolint:contextcheck // the framework hands actors no context
+		cluster.WithKinds(accountKind(provider.Provider)), //nolint:contextcheck // the framework hands actors no context
 		cluster.WithRequestTimeout(askTime),
 	))
 	c.StartMember()

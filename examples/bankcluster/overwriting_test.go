@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"testing"
@@ -25,6 +26,7 @@ func TestConditionIsWhatKeepsEvents(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		t.Cleanup(func() { provider.close(context.WithoutCancel(t.Context())) })
 		sessions := []persistence.ProviderState{provider.GetState(), provider.GetState()}
 		for _, s := range sessions {
 			s.Restart()

@@ -88,8 +88,8 @@ func perform(ctx context.Context, f flags, stdout, stderr io.Writer) (*verdict, 
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = provider.Close(context.WithoutCancel(ctx)) }()
-	v, err := p.act(ctx, provider)
+	defer provider.close(context.WithoutCancel(ctx))
+	v, err := p.act(ctx, provider.Provider)
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		err = errors.Join(cause, err)
 	}

@@ -38,16 +38,29 @@ func (s storeConfig) String() string {
 	return fmt.Sprintf("%s, tables %s and %s", where, s.Events, s.Snapshots)
 }
 
+// journal is a provider with a client of its own.
+type journal struct {
+	*dynactor.Provider
+
+	conns *http.Transport
+}
+
+// close ends the provider and its connections.
+func (j journal) close(ctx context.Context) {
+	_ = j.Close(ctx) // it says only that requests were under way
+	j.conns.CloseIdleConnections()
+}
+
 // open makes a provider and sees whether the store answers.
-func (s storeConfig) open(ctx context.Context, logger *slog.Logger) (*dynactor.Provider, error) {
+func (s storeConfig) open(ctx context.Context, logger *slog.Logger) (journal, error) {
 	cfg := dynactortest.Config(s.Endpoint)
 	if s.AWS {
 		var err error
 		if cfg, err = config.LoadDefaultConfig(ctx, config.WithRegion(s.Region)); err != nil {
-			return nil, fmt.Errorf("AWS configuration: %w", err)
+			return journal{}, fmt.Errorf("AWS configuration: %w", err)
 		}
 		if cfg.Region == "" {
-			return nil, errors.New("AWS configuration: there is no region; set AWS_REGION or use -region")
+			return journal{}, errors.New("AWS configuration: there is no region; set AWS_REGION or use -region")
 		}
 	} else if s.Region != "" {
 		cfg.Region = s.Region
@@ -60,11 +73,13 @@ func (s storeConfig) open(ctx context.Context, logger *slog.Logger) (*dynactor.P
 	}
 	client := dynamodb.NewFromConfig(cfg)
 	if err := reach(ctx, client, s.Events); err != nil {
-		return nil, fmt.Errorf("no DynamoDB answers (%s): %w", s, err)
+		conns.CloseIdleConnections()
+		return journal{}, fmt.Errorf("no DynamoDB answers (%s): %w", s, err)
 	}
-	return dynactor.New(client, dynactor.Options{
+	provider, err := dynactor.New(client, dynactor.Options{
 		EventsTable: s.Events, SnapshotsTable: s.Snapshots, SnapshotInterval: snapshotEvery, Logger: logger,
 	})
+	return journal{provider, conns}, err
 }
 
 // reach asks the store anything. The provider itself waits longer for a store
