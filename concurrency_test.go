@@ -135,7 +135,7 @@ func TestRace(t *testing.T) {
 }
 
 // Writers that reload and retry get all their events in.
-func TestRaceA08ReloadAndRetry(t *testing.T) {
+func TestRace_A08_ReloadAndRetry(t *testing.T) {
 	t.Parallel()
 	p, db := open(t, dynactor.Options{})
 	ready(t, p, db)
@@ -179,7 +179,7 @@ func TestRaceA08ReloadAndRetry(t *testing.T) {
 }
 
 // A read of the head proves nothing once it is over.
-func TestRaceA05AppendBetweenReadAndWrite(t *testing.T) {
+func TestRace_A05_AppendBetweenReadAndWrite(t *testing.T) {
 	t.Parallel()
 	for _, s := range shapes {
 		t.Run(s.name, func(t *testing.T) {
@@ -203,7 +203,7 @@ func TestRaceA05AppendBetweenReadAndWrite(t *testing.T) {
 }
 
 // The put of an incarnation that is over lands after its successor has recovered.
-func TestRaceA14WriteOutlivesItsIncarnation(t *testing.T) {
+func TestRace_A14_WriteOutlivesItsIncarnation(t *testing.T) {
 	t.Parallel()
 	p, db := fixture(t)
 	reached, release := make(chan struct{}), make(chan struct{})
@@ -236,7 +236,7 @@ func TestRaceA14WriteOutlivesItsIncarnation(t *testing.T) {
 
 // What is acknowledged is what a fresh replay returns, also where numbers get
 // another digit and appends are large.
-func TestRaceA16AcknowledgedIsReplayed(t *testing.T) {
+func TestRace_A16_AcknowledgedIsReplayed(t *testing.T) {
 	t.Parallel()
 	p, db := open(t, dynactor.Options{})
 	ready(t, p, db)
@@ -268,7 +268,7 @@ func TestRaceA16AcknowledgedIsReplayed(t *testing.T) {
 }
 
 // Every read of a table is strongly consistent and none uses an index.
-func TestRaceA20StrongReads(t *testing.T) {
+func TestRace_A20_StrongReads(t *testing.T) {
 	t.Parallel()
 	now := &clock{}
 	p, db := open(t, dynactor.Options{Now: now.Now, SnapshotInterval: 3, KeepSnapshots: 1, DeleteEventsOnSnapshot: true})

@@ -175,7 +175,7 @@ func TestNetworkHiddenAttempts(t *testing.T) {
 }
 
 // G14: the reasons why a transaction was cancelled may be incomplete.
-func TestNetworkG14IncompleteReasons(t *testing.T) {
+func TestNetwork_G14_IncompleteReasons(t *testing.T) {
 	t.Parallel()
 	foreign := map[string]types.AttributeValue{"op": &types.AttributeValueMemberS{Value: "other"}}
 	code := func(code string, item map[string]types.AttributeValue) types.CancellationReason {

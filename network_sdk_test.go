@@ -26,7 +26,7 @@ import (
 )
 
 // A server need not send a checksum, and the SDK then floods its log.
-func TestNetworkG04NoChecksum(t *testing.T) {
+func TestNetwork_G04_NoChecksum(t *testing.T) {
 	t.Parallel()
 	db := dynactortest.New(t)
 	var log lines
@@ -60,7 +60,7 @@ func TestNetworkG04NoChecksum(t *testing.T) {
 
 // The SDK learns the difference between the clocks from an answer, and forgets it
 // when the clocks agree again.
-func TestNetworkG06ClockSkew(t *testing.T) {
+func TestNetwork_G06_ClockSkew(t *testing.T) {
 	t.Parallel()
 	for _, s := range shapes {
 		t.Run(s.name, func(t *testing.T) {
@@ -107,7 +107,7 @@ func TestNetworkG06ClockSkew(t *testing.T) {
 }
 
 // The next attempt is signed with what the credentials provider then has.
-func TestNetworkG07CredentialsExpire(t *testing.T) {
+func TestNetwork_G07_CredentialsExpire(t *testing.T) {
 	t.Parallel()
 	for _, s := range shapes {
 		t.Run(s.name, func(t *testing.T) {
@@ -147,7 +147,7 @@ func TestNetworkG07CredentialsExpire(t *testing.T) {
 }
 
 // The end of the time does not hide what used it up.
-func TestNetworkG08DeadlineTellsTheCause(t *testing.T) {
+func TestNetwork_G08_DeadlineTellsTheCause(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name, op string
@@ -201,7 +201,7 @@ func TestNetworkG08DeadlineTellsTheCause(t *testing.T) {
 }
 
 // G09: connections are kept, for as many actors as write at a time.
-func TestNetworkG09ConnectionsOfManyActors(t *testing.T) {
+func TestNetwork_G09_ConnectionsOfManyActors(t *testing.T) {
 	t.Parallel()
 	const actors, events = 100, 5
 	db := dynactortest.New(t)
@@ -269,7 +269,7 @@ func TestNetworkG09ConnectionsOfManyActors(t *testing.T) {
 
 // G10: a server closes connections that are idle, at the very moment at which
 // they may be used again.
-func TestNetworkG10IdleConnectionsAreClosed(t *testing.T) {
+func TestNetwork_G10_IdleConnectionsAreClosed(t *testing.T) {
 	t.Parallel()
 	db := dynactortest.New(t)
 	to, err := url.Parse(db.Endpoint)

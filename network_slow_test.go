@@ -62,7 +62,7 @@ func everyCall(p *dynactor.Provider, id string) map[string]func(context.Context)
 
 // A server that takes requests and never answers stops nobody for longer than
 // the time limits, whatever the caller's context, and no other actor.
-func TestNetworkG12NoAnswer(t *testing.T) {
+func TestNetwork_G12_NoAnswer(t *testing.T) {
 	t.Parallel()
 	const limit = 400 * time.Millisecond
 	o := dynactor.Options{ReadTimeout: limit, WriteTimeout: limit, RecoveryTimeout: limit, TableTimeout: limit}
@@ -126,7 +126,7 @@ func TestNetworkG12NoAnswer(t *testing.T) {
 }
 
 // G13: a transaction may take its time.
-func TestNetworkG13SlowTransaction(t *testing.T) {
+func TestNetwork_G13_SlowTransaction(t *testing.T) {
 	t.Parallel()
 	p, db := open(t, dynactor.Options{})
 	ready(t, p, db)
@@ -140,7 +140,7 @@ func TestNetworkG13SlowTransaction(t *testing.T) {
 }
 
 // G16: each attempt is signed with the time at which it is sent.
-func TestNetworkG16FreshSignature(t *testing.T) {
+func TestNetwork_G16_FreshSignature(t *testing.T) {
 	t.Parallel()
 	for _, s := range shapes {
 		t.Run(s.name, func(t *testing.T) {

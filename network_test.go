@@ -64,7 +64,7 @@ func TestNetworkOutage(t *testing.T) {
 }
 
 // While writes are throttled, an actor that has recovered waits in its write.
-func TestNetworkG01ThrottledWrites(t *testing.T) {
+func TestNetwork_G01_ThrottledWrites(t *testing.T) {
 	t.Parallel()
 	const actors = 200
 	p, db := open(t, dynactor.Options{WriteTimeout: time.Minute})
