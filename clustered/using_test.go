@@ -98,6 +98,11 @@ func TestOneNode(t *testing.T) {
 		ID:    func(ctx actor.ReceiverContext) string { return "own/" + clustered.ID(ctx) },
 		Reply: func(e *dynactor.Error) any { return dynactor.NewPersistenceFailure(e) },
 	})
+	states, stateDB := stateProvider(t)
+	ownState := clustered.UsingState(states, dynactor.UsingStateOptions{
+		ID:    func(ctx actor.ReceiverContext) string { return "own/" + clustered.ID(ctx) },
+		Reply: func(e *dynactor.Error) any { return dynactor.NewPersistenceFailure(e) },
+	})
 	c := cluster.New(system, cluster.Configure("one", test.NewTestProvider(test.NewInMemAgent()), disthash.New(), remote.Configure("127.0.0.1", 0),
 		cluster.WithKinds(
 			cluster.NewKind("account", accountProps(db, clustered.Using(p, dynactor.UsingOptions{}))),
@@ -105,6 +110,8 @@ func TestOneNode(t *testing.T) {
 			cluster.NewKind("own", accountProps(db, own)),
 			cluster.NewKind("stock", accountProps(db, persistence.Using(p))),
 			cluster.NewKind("plain", accountProps(db, dynactor.Using(p, dynactor.UsingOptions{}))),
+			cluster.NewKind("vault", vaultProps(clustered.UsingState(states, dynactor.UsingStateOptions{}))),
+			cluster.NewKind("own vault", vaultProps(ownState)),
 			cluster.NewKind("grain", actor.PropsFromProducer(newGrain, actor.WithReceiverMiddleware(clustered.Using(p, dynactor.UsingOptions{})))),
 		), cluster.WithRequestTimeout(longest)))
 	c.StartMember()
@@ -192,6 +199,28 @@ func TestOneNode(t *testing.T) {
 			}
 		})
 	}
+
+	t.Run("a durable state outlives passivation, and its failures are answered", func(t *testing.T) { //nolint:paralleltest // the node belongs to the test
+		for k := range 3 {
+			expect(t, "vault", "alice", wrapperspb.Int64(10), wrapperspb.Int64(int64(10*(k+1))))
+			leave(t, "vault", "alice")
+		}
+		st, err := states.State().Load(t.Context(), "vault/alice")
+		if err != nil || st.Revision != 3 || !proto.Equal(st.Message, wrapperspb.Int64(30)) {
+			t.Errorf("stored is %v, %v", st, err)
+		}
+		deny := dynactortest.Rule{Op: "PutItem", Times: 1, Do: dynactortest.Answer(400, "AccessDeniedException", "denied")}
+		stateDB.Faults.Add(deny)
+		if e, ok := ask(t, "vault", "alice", wrapperspb.Int64(1)).(*cluster.GrainErrorResponse); !ok || e.GetReason() != "failed" {
+			t.Errorf("answered %v", e)
+		}
+		expect(t, "vault", "alice", wrapperspb.Int64(1), wrapperspb.Int64(31))
+		expect(t, "own vault", "alice", wrapperspb.Int64(1), wrapperspb.Int64(1))
+		stateDB.Faults.Add(deny)
+		if f, ok := ask(t, "own vault", "alice", wrapperspb.Int64(1)).(*dynactor.PersistenceFailure); !ok || f.GetId() != "own/own vault/alice" {
+			t.Errorf("answered %v", f)
+		}
+	})
 
 	t.Run("generated grains keep their state, and are answered by the context that they keep", func(t *testing.T) { //nolint:paralleltest // the node belongs to the test
 		for k := range 5 {
