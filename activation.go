@@ -116,15 +116,20 @@ func (a *activation) GetEvents(_ string, start, end int, callback func(any)) {
 }
 
 func (a *activation) PersistEvent(_ string, index int, event proto.Message) {
-	defer a.answerOutside(a.s.failed)
-	a.check("persist event")
-	a.s.PersistEvent(a.id, index+a.ahead, event)
-	a.persisted(event)
+	_ = a.answering(func() error {
+		a.check("persist event")
+		a.s.PersistEvent(a.id, index+a.ahead, event)
+		a.persisted(event)
+		return nil
+	})
 }
 
 // persistAll is for our Mixin.
 func (a *activation) persistAll(op string, events []Event) error {
-	defer a.answerOutside(a.s.failed)
+	return a.answering(func() error { return a.append(op, events) })
+}
+
+func (a *activation) append(op string, events []Event) error {
 	a.check(op)
 	if a.stage < live {
 		return fail(op, a.id, noSeq, fmt.Errorf("%w: is a check of Recovering() missing?", ErrRecovering))
@@ -231,12 +236,18 @@ func (a *activation) checkAlive() {
 	}
 }
 
-// answerOutside is deferred around what may panic. The continuations of ReenterAfter
-// do not pass through the middleware, but have the sender of the message that they continue.
-func (a *activation) answerOutside(before *Error) {
-	if a.s.failed != before && !a.handling {
-		a.hurt(a.ctx.Sender())
-	}
+// answering runs what may panic. The continuations of ReenterAfter do not pass
+// through the middleware, but have the sender of the message that they continue.
+func (a *activation) answering(write func() error) error {
+	panics := true
+	defer func() {
+		if panics && !a.handling {
+			a.hurt(a.ctx.Sender())
+		}
+	}()
+	err := write()
+	panics = false
+	return err
 }
 
 // holdTimeout takes a receive timeout away until the end of the recovery, in the

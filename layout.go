@@ -135,9 +135,11 @@ type layout struct {
 	snapshotKeys string            // projection: number and expiry
 
 	revisionNames map[string]string // #rev
+	rowNames      map[string]string // #rev #op
 	purgeNames    map[string]string // #rev #exp
 	stateNames    map[string]string // #pid #rev #until #gone
 	atRevision    string            // condition of a write over revision :r
+	atRow         string            // condition of a write over the row of operation :o
 	purgeable     string            // condition of a purge at :now
 	stateKeys     string            // projection: whether there is a value
 }
@@ -162,9 +164,11 @@ func newLayout(events, snapshots string, attr AttributeNames) *layout {
 		snapshotKeys: "#seq, #exp",
 
 		revisionNames: map[string]string{"#rev": attr.Revision},
+		rowNames:      map[string]string{"#rev": attr.Revision, "#op": attr.Operation},
 		purgeNames:    map[string]string{"#rev": attr.Revision, "#exp": attr.Expires},
 		stateNames:    map[string]string{"#pid": attr.ID, "#rev": attr.Revision, "#until": attr.Until, "#gone": attr.Gone},
 		atRevision:    "#rev = :r",
+		atRow:         "#rev = :r AND #op = :o",
 		purgeable:     "#rev = :r AND #exp <= :now",
 		stateKeys:     "#pid, #rev, #until, #gone",
 	}

@@ -21,6 +21,7 @@ type saving struct {
 	id       string
 	op       string
 	expected int64
+	row      string    // operation id of the expected row, where it is known
 	known    time.Time // wall clock: the expected revision was read then, or later
 	item     item
 	made     time.Time // wall clock, the time stamp of the item
@@ -81,8 +82,12 @@ func (w *saving) stamp() {
 func (w *saving) send(ctx context.Context, k *call) error {
 	l, client := w.s.layout, w.s.caller.client
 	condition, names, values := &l.atRevision, l.revisionNames, item{":r": number(w.expected)}
-	if w.expected == 0 {
+	switch {
+	case w.expected == 0:
 		condition, names, values = &l.emptySlot, l.keyNames, nil
+	case w.row != "": // a number alone can come again, once the row of an absent state is removed
+		condition, names = &l.atRow, l.rowNames
+		values[":o"] = &types.AttributeValueMemberS{Value: w.row}
 	}
 	if len(w.extra) == 0 {
 		_, err := send(ctx, k, client.PutItem, &dynamodb.PutItemInput{
@@ -209,6 +214,8 @@ func (w *saving) compare(ctx context.Context, k *call, old item, cause error) er
 		return fmt.Errorf("%w: the revision is %d by now: %w", ErrOutcomeUnknown, current, cause)
 	case old != nil && current == 0:
 		return fmt.Errorf("%w: what is there is no state: %w", ErrConflict, cause)
+	case current == w.expected:
+		return fmt.Errorf("%w: revision %d is another one by now: its row was removed, and the id begun anew: %w", ErrConflict, current, cause)
 	}
 	return fmt.Errorf("%w: %w", &RevisionConflict{Expected: w.expected, Current: current}, cause)
 }

@@ -42,10 +42,12 @@ func (s State) Exists() bool { return s.Message != nil }
 // Revisions of an id only rise, over deletions and expiry, too: the row of a state
 // that is deleted or has expired stays for [Options.StateRetention] with its
 // revision, which Load tells and the next Save expects. After that the row may be
-// removed, and then revisions begin anew. So a revision that was read longer ago than half
-// of StateRetention must be read again before it is used. The store cannot know
-// when you read it: it only refuses to send a request later than that after the
-// call began. [StateMixin] knows, and reads again.
+// removed, and then revisions begin anew, and the same number can come again. So a
+// revision that was read longer ago than half of StateRetention must be read again
+// before it is used, and that of an absent state when its row may go: StateRetention
+// after the deletion or the end. The store cannot know when you read it: it only
+// refuses to send a request later than half of it after the call began. [StateMixin]
+// knows, reads again, and writes over no other row than the one that it read.
 //
 // A write whose outcome nobody knows is [ErrOutcomeUnknown]: load the state before
 // you decide anything. All reads are strongly consistent. Errors are [*Error]. It
@@ -201,9 +203,10 @@ func (s *StateStore) purge(ctx context.Context, id string, expected int64) error
 		case readErr != nil:
 		case old == nil:
 			return nil // by this call or another, or by DynamoDB
+		case k.unsettled: // the row may be that of a new life, and ours removed
 		case s.revision(old) == expected:
 			return fmt.Errorf("%w: revision %d has a value, or must stay for StateRetention: %w", ErrInvalid, expected, cause)
-		case !k.unsettled:
+		default:
 			return fmt.Errorf("%w: %w", &RevisionConflict{Expected: expected, Current: s.revision(old)}, cause)
 		}
 	}

@@ -76,15 +76,16 @@ func (a *stateActivation) save(op string, st State, extra []types.TransactWriteI
 	if a == nil {
 		return fail(op, "", noSeq, errNoState)
 	}
-	defer a.answerOutside(a.failed)
-	if err := a.writable(op); err != nil {
-		return err
-	}
-	w, err := a.u.p.state.newSave(a.id, a.revision, a.known, st, extra)
-	if err != nil {
-		return fail(op, a.id, noSeq, err)
-	}
-	return a.write(op, w)
+	return a.answering(func() error {
+		if err := a.writable(op); err != nil {
+			return err
+		}
+		w, err := a.u.p.state.newSave(a.id, a.revision, a.known, st, extra)
+		if err != nil {
+			return fail(op, a.id, noSeq, err)
+		}
+		return a.write(op, w)
+	})
 }
 
 // remove deletes the state at the next revision, unless there is no row.
@@ -92,18 +93,16 @@ func (a *stateActivation) remove(op string) error {
 	if a == nil {
 		return fail(op, "", noSeq, errNoState)
 	}
-	defer a.answerOutside(a.failed)
-	if err := a.writable(op); err != nil {
-		return err
-	}
-	if a.revision == 0 {
-		return nil
-	}
-	w, err := a.u.p.state.newDelete(a.id, a.revision, a.known)
-	if err != nil {
-		return fail(op, a.id, noSeq, err)
-	}
-	return a.write(op, w)
+	return a.answering(func() error {
+		if err := a.writable(op); err != nil || a.revision == 0 {
+			return err
+		}
+		w, err := a.u.p.state.newDelete(a.id, a.revision, a.known)
+		if err != nil {
+			return fail(op, a.id, noSeq, err)
+		}
+		return a.write(op, w)
+	})
 }
 
 // writable refuses to write before the state is loaded. It panics when this
@@ -140,12 +139,18 @@ func (a *stateActivation) hurt(sender *actor.PID) {
 	}
 }
 
-// answerOutside is deferred around what may panic. The continuations of ReenterAfter
-// do not pass through the middleware, but have the sender of the message that they continue.
-func (a *stateActivation) answerOutside(before *Error) {
-	if a.failed != before && !a.handling {
-		a.hurt(a.ctx.Sender())
-	}
+// answering runs what may panic. The continuations of ReenterAfter do not pass
+// through the middleware, but have the sender of the message that they continue.
+func (a *stateActivation) answering(write func() error) error {
+	panics := true
+	defer func() {
+		if panics && !a.handling {
+			a.hurt(a.ctx.Sender())
+		}
+	}()
+	err := write()
+	panics = false
+	return err
 }
 
 // write sends what has been prepared. It returns the failed condition of one of the
@@ -154,7 +159,7 @@ func (a *stateActivation) write(op string, w *saving) error {
 	ctx := context.Background()
 	err := a.refresh(ctx)
 	if err == nil {
-		w.known = a.known
+		w.known, w.row = a.known, a.op
 		err = w.write(ctx)
 	}
 	if errors.As(err, new(*ExtraError)) && !errors.Is(err, ErrOutcomeUnknown) {
