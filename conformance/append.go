@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/wrapperspb"
@@ -75,6 +76,10 @@ func appendCases() Suite[JournalEnv] {
 			Check: func(ctx context.Context, e JournalEnv) error {
 				return first(put(ctx, e.Store, "a", 0, text("1")), refuses(ctx, e, 0, text("1")), holds(ctx, e.Store, "a", 1))
 			},
+		},
+		{
+			Name: "J-21 high numbers", Why: "numbers that lose a digit, or are sorted as text, change the order of the past", Needs: []Feature{StartsHigh},
+			Check: checkHigh,
 		},
 		{
 			Name: "J-34 a gap", Why: "a hole makes the stream unreadable",
@@ -202,6 +207,34 @@ func checkAliasing(ctx context.Context, e JournalEnv) error {
 	}
 	if err := holds(ctx, e.Store, "a", 1); err != nil {
 		return fmt.Errorf("after the reader changed his message: %w", err)
+	}
+	return nil
+}
+
+// checkHigh appends to streams that begin below numbers at which something ends: 32
+// bits, the integers of floating point, a number of digits, the limit.
+func checkHigh(ctx context.Context, e JournalEnv) error {
+	last := e.Limit.Seq
+	if last == 0 {
+		last = math.MaxInt64 - 1
+	}
+	for i, after := range []int64{1<<31 - 3, 1<<32 - 3, 1e12 - 3, 1<<53 - 3, 1e18 - 3, last - 5} {
+		if after > last-5 {
+			continue
+		}
+		id := fmt.Sprint("a", i)
+		if err := first(hook(e.StartAt != nil, "StartAt"), e.StartAt(ctx, id, after), headIs(ctx, e.Store, id, after),
+			put(ctx, e.Store, id, after, numbered(after+1, after+1)...), put(ctx, e.other(), id, after+1, numbered(after+2, after+5)...)); err != nil {
+			return err
+		}
+		if err := first(headIs(ctx, e.other(), id, after+5), replays(ctx, e.other(), id, 1, 0, after+1, after+5),
+			replays(ctx, e.Store, id, after+3, after+4, after+3, after+4), replays(ctx, e.Store, id, after+5, 0, after+5, after+5)); err != nil {
+			return err
+		}
+		_, err := e.Store.Append(ctx, id, after+4, text("x"))
+		if err := e.Errors.wantConflict(fmt.Sprintf("append of an event after %d of %d", after+4, after+5), err); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -19,7 +19,9 @@ type Errors struct {
 	Ahead    error // a snapshot covers events that are not there
 }
 
-// Trouble is what happens to the requests of a store from now on.
+// Trouble is what happens to the requests of a store from now on. A store that can
+// never meet one of the kinds, because it has no batches for instance, takes it
+// for Calm: its cases then ask for what must hold anyway.
 type Trouble int
 
 // The kinds of trouble.
@@ -31,6 +33,8 @@ const (
 	FailReads                 // each read fails
 	HalfBatch                 // of the next write in a batch, only a part is done, and the rest is handed back
 	Throttle                  // the next two writes are refused for lack of capacity
+	InProgress                // the next two writes of several events are refused, as if the same ones were still under way
+	StuckBatch                // of each write in a batch, nothing is done, and all of it is handed back
 )
 
 // Harm is what is done to a stored item behind the store's back.
@@ -53,6 +57,8 @@ type Limit struct {
 	Together int
 	// ID is the longest persistence id in bytes.
 	ID int
+	// Seq is the highest sequence number; zero: math.MaxInt64-1.
+	Seq int64
 }
 
 // want checks that an operation failed, and with the right kind of error.

@@ -50,6 +50,9 @@ type JournalEnv struct {
 	Trouble func(ctx context.Context, kind Trouble) error
 	// Damage harms the stored event with a number. For [Tampering].
 	Damage func(ctx context.Context, id string, seq int64, harm Harm) error
+	// StartAt makes a stream without events whose head is a number, as if so many
+	// events had been appended and deleted. For [StartsHigh].
+	StartAt func(ctx context.Context, id string, seq int64) error
 }
 
 // Journal is the suite for journals.

@@ -4,11 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 )
 
 // calm ends trouble, and returns the error that came before, if any.
 func calm(ctx context.Context, f func(context.Context, Trouble) error, before error) error {
 	return first(before, f(ctx, Calm))
+}
+
+// impatient does what cannot be done, and gives it little time.
+func impatient(ctx context.Context, f func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
+	defer cancel()
+	return f(ctx)
 }
 
 // journalTrouble are cases about requests that fail.
@@ -75,6 +83,45 @@ func journalTrouble() Suite[JournalEnv] {
 				}
 				return first(put(ctx, e.Store, "a", 0, text("1")), e.Trouble(ctx, Throttle),
 					put(ctx, e.Store, "a", 1, numbered(2, 3)...), e.Trouble(ctx, Calm), holds(ctx, e.Store, "a", 3))
+			},
+		},
+		{
+			Name: "J-42 writes of many that seem to be under way", Why: "a write that meets its own ghost must wait for it, not fail", Needs: needs,
+			Check: func(ctx context.Context, e JournalEnv) error {
+				if err := first(put(ctx, e.Store, "a", 0, text("1")), trouble(ctx, e.Trouble, InProgress)); err != nil {
+					return err
+				}
+				err := put(ctx, e.Store, "a", 1, numbered(2, 4)...)
+				return first(calm(ctx, e.Trouble, err), holds(ctx, e.other(), "a", 4), put(ctx, e.Store, "a", 4, text("5")), holds(ctx, e.Store, "a", 5))
+			},
+		},
+		{
+			Name: "J-53 a deletion of which a batch is done in part", Why: "what a batch hands back must be sent again", Needs: []Feature{Faults, Deletion},
+			Check: func(ctx context.Context, e JournalEnv) error {
+				if err := first(fill(ctx, e.Store, 60), trouble(ctx, e.Trouble, HalfBatch)); err != nil {
+					return err
+				}
+				err := e.Store.DeleteTo(ctx, "a", 55)
+				return first(calm(ctx, e.Trouble, err), replays(ctx, e.other(), "a", 1, 0, 56, 60), headIs(ctx, e.other(), "a", 60))
+			},
+		},
+		{
+			Name: "J-53 a deletion of which no batch is done", Why: "who asks for a deletion must hear that it did not happen, and can ask again", Needs: []Feature{Faults, Deletion},
+			Check: func(ctx context.Context, e JournalEnv) error {
+				if err := first(fill(ctx, e.Store, 60), trouble(ctx, e.Trouble, StuckBatch)); err != nil {
+					return err
+				}
+				err := impatient(ctx, func(ctx context.Context) error { return e.Store.DeleteTo(ctx, "a", 55) })
+				if err := e.Trouble(ctx, Calm); err != nil {
+					return err
+				}
+				if err != nil {
+					if err := e.Store.DeleteTo(ctx, "a", 55); err != nil {
+						return fmt.Errorf("deletion once more: %w", err)
+					}
+				}
+				return first(replays(ctx, e.other(), "a", 1, 0, 56, 60), headIs(ctx, e.other(), "a", 60),
+					put(ctx, e.other(), "a", 60, text("61")), replays(ctx, e.Store, "a", 1, 0, 56, 61))
 			},
 		},
 		{

@@ -39,30 +39,43 @@ func memoryJournal(testing.TB) conformance.JournalEnv {
 	return conformance.JournalEnv{
 		Store: journal{m.Journal()}, Another: func() conformance.JournalStore { return journal{m.Journal()} },
 		Errors: ours, Limit: limits, Trouble: trouble(m), Damage: damage(m),
+		StartAt: func(_ context.Context, id string, seq int64) error { m.StartAt(id, seq); return nil },
 	}
 }
 
 func memorySnapshots(testing.TB) conformance.SnapshotEnv {
-	m := dynactortest.NewMemory()
+	c := new(sundial)
+	m := &dynactortest.Memory{SnapshotTTL: lifetime, Now: c.now}
 	return conformance.SnapshotEnv{
 		Store: snapshots{m.Snapshots()}, Another: func() conformance.SnapshotStore { return snapshots{m.Snapshots()} },
-		Errors: ours, Limit: limits, Trouble: trouble(m), Damage: damage(m),
+		Errors: ours, Limit: limits, Trouble: trouble(m), Damage: damage(m), Lifetime: m.SnapshotTTL, Pass: c.pass,
 	}
 }
 
 func memoryState(testing.TB) conformance.StateEnv {
-	m := dynactortest.NewMemory()
+	c := new(sundial)
+	m := &dynactortest.Memory{Now: c.now}
 	return conformance.StateEnv{
 		Store: m.State(), Another: func() conformance.StateStore { return m.State() },
 		Errors: ours, Limit: limits, Trouble: trouble(m),
+		Pass: c.pass, SaveValue: saveValue(m.State(), c.now), Tags: tags(m.State().LoadState), IDs: ids(m.State()),
 	}
 }
 
 func memoryProvider(testing.TB) conformance.ProviderEnv {
-	m := &dynactortest.Memory{SnapshotInterval: 3, KeepSnapshots: 3}
+	return memoryOf(&dynactortest.Memory{SnapshotInterval: 3, KeepSnapshots: 3}, new(sundial))
+}
+
+// expiringProvider is a provider whose snapshots expire, which deletes no events.
+func expiringProvider(testing.TB) conformance.ProviderEnv {
+	return memoryOf(&dynactortest.Memory{SnapshotInterval: 3, KeepSnapshots: 3, SnapshotTTL: lifetime}, new(sundial))
+}
+
+func memoryOf(m *dynactortest.Memory, c *sundial) conformance.ProviderEnv {
+	m.Now = c.now
 	return conformance.ProviderEnv{
 		Provider: m, Another: func() persistence.Provider { return m }, Errors: ours, Trouble: trouble(m),
-		Keep: 3, Kept: m.Snapshots().List,
+		Keep: 3, Kept: m.Snapshots().List, Lifetime: m.SnapshotTTL, Pass: c.pass,
 		Damage: func(ctx context.Context, id string, index int, harm conformance.Harm) error {
 			return damage(m)(ctx, id, int64(index)+1, harm)
 		},
@@ -91,17 +104,21 @@ func TestMemory(t *testing.T) {
 	t.Run("provider", func(t *testing.T) {
 		t.Parallel()
 		// The library's own middleware is for its own provider.
-		conformance.Provider().Run(t, memoryProvider, without(conformance.ApplyFirst))
+		conformance.Provider().Run(t, memoryProvider, without(conformance.ApplyFirst, conformance.Expiry))
+	})
+	t.Run("provider whose snapshots expire", func(t *testing.T) {
+		t.Parallel()
+		conformance.Provider().Run(t, expiringProvider, without(conformance.ApplyFirst, conformance.Deletion))
 	})
 }
 
 // Every suite's names are unique and begin with the id of a check, and every case says why.
 func TestSuites(t *testing.T) {
 	t.Parallel()
-	checkNames(t, "Journal", conformance.Journal(), 50)
-	checkNames(t, "Snapshots", conformance.Snapshots(), 22)
-	checkNames(t, "State", conformance.State(), 19)
-	checkNames(t, "Provider", conformance.Provider(), 40)
+	checkNames(t, "Journal", conformance.Journal(), 65)
+	checkNames(t, "Snapshots", conformance.Snapshots(), 24)
+	checkNames(t, "State", conformance.State(), 24)
+	checkNames(t, "Provider", conformance.Provider(), 45)
 }
 
 func checkNames[E any](t *testing.T, name string, suite conformance.Suite[E], least int) {

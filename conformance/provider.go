@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/asynkron/protoactor-go/persistence"
@@ -26,6 +27,10 @@ type ProviderEnv struct {
 	Kept func(ctx context.Context, id string) ([]int64, error)
 	// Trouble changes what happens to the requests of Provider from now on. For [Faults].
 	Trouble func(ctx context.Context, kind Trouble) error
+	// Lifetime is how long each snapshot lasts after its save, an hour for instance,
+	// and Pass lets time pass for all processes. For [Expiry].
+	Lifetime time.Duration
+	Pass     func(ctx context.Context, d time.Duration) error
 	// Damage harms the event at an index. For [Tampering].
 	Damage func(ctx context.Context, id string, index int, harm Harm) error
 }

@@ -43,6 +43,12 @@ func sessionTrouble() Suite[ProviderEnv] {
 			s, err = resumes(e.Provider, "a", "", 0, 2)
 			return first(err, persist(s, "a", 3, 3))
 		}),
+		begin("F-58 an incarnation whose write failed", "its actor may hold what is not stored: it must not go on until it has recovered", faults, 2, func(ctx context.Context, e ProviderEnv, s session) error {
+			return dead(ctx, e, s, FailWrites, 1)
+		}),
+		begin("F-58 an incarnation whose write may be stored", "it knows neither its number nor its state: it must not go on until it has recovered", faults, 2, func(ctx context.Context, e ProviderEnv, s session) error {
+			return dead(ctx, e, s, LoseAll, 2)
+		}),
 		begin("F-53 S-14 reads that fail", "an actor that takes a failure for an empty past begins at 0", faults, 3, func(ctx context.Context, e ProviderEnv, s session) error {
 			if err := first(snapshot(s, 2), trouble(ctx, e.Trouble, FailReads)); err != nil {
 				return err
@@ -90,4 +96,37 @@ func harmed(ctx context.Context, e ProviderEnv, harm Harm, kind error) error {
 		return errors.New("recovery delivers " + brief(got.events) + ", of which index 2 is damaged")
 	}
 	return nil
+}
+
+// dead lets the event at index 2 fail, after which "last" is the last index that
+// is stored, and wants the incarnation to do nothing more until it recovers.
+func dead(ctx context.Context, e ProviderEnv, s persistence.ProviderState, kind Trouble, last int) error {
+	if err := trouble(ctx, e.Trouble, kind); err != nil {
+		return err
+	}
+	err := persist(s, "a", 2, 2)
+	if err := first(want("event in trouble", err, nil), e.Trouble(ctx, Calm)); err != nil {
+		return err
+	}
+	for _, index := range []int{2, 3, 2} { // an actor that was resumed has counted on, or has not
+		err := failure(func() { s.PersistEvent("a", index, wrapperspb.String("x")) })
+		if err := want(fmt.Sprintf("event at index %d after one that failed", index), err, nil); err != nil {
+			return err
+		}
+	}
+	for _, index := range []int{2, 3} { // its state may have an event that is not stored
+		_ = failure(func() { s.PersistSnapshot("a", index, wrapperspb.String(fmt.Sprint("s", index))) })
+	}
+	if err := finds(e.other(), "a", "", 0, last); err != nil {
+		return fmt.Errorf("after the end of an incarnation: %w", err)
+	}
+	var got []string
+	if err := failure(func() {
+		s.Restart()
+		_, index, _ := s.GetSnapshot("a")
+		s.GetEvents("a", index, 0, func(m any) { got = append(got, textOf(m)) })
+	}); err != nil || !slices.Equal(got, indices(0, last)) {
+		return fmt.Errorf("after Restart it recovers %s, %v, want %s", brief(got), err, brief(indices(0, last))) //nolint:errorlint // it may be nil
+	}
+	return first(persist(s, "a", last+1, last+1), finds(e.other(), "a", "", 0, last+1))
 }

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/wrapperspb"
@@ -42,6 +43,10 @@ type SnapshotEnv struct {
 	Trouble func(ctx context.Context, kind Trouble) error
 	// Damage harms a stored snapshot. For [Tampering].
 	Damage func(ctx context.Context, id string, seq int64, harm Harm) error
+	// Lifetime is how long each snapshot lasts after its save, an hour for instance,
+	// and Pass lets time pass for all processes. For [Expiry].
+	Lifetime time.Duration
+	Pass     func(ctx context.Context, d time.Duration) error
 }
 
 func (e SnapshotEnv) other() SnapshotStore {
@@ -178,8 +183,21 @@ func Snapshots() Suite[SnapshotEnv] {
 		snapshotCase("S-21 a save whose answer is lost", "a save can be repeated without harm", []Feature{Faults}, func(ctx context.Context, e SnapshotEnv, s store) error {
 			return first(trouble(ctx, e.Trouble, LoseAnswer), save(ctx, s, "a", 16), e.Trouble(ctx, Calm), newest(ctx, e.other(), "a", math.MaxInt64, 16))
 		}),
-		snapshotCase("S-18 a batch that is done in part", "what a batch hands back must be sent again", []Feature{Faults, Deletion}, func(ctx context.Context, e SnapshotEnv, s store) error {
+		snapshotCase("S-18 J-53 a batch that is done in part", "what a batch hands back must be sent again", []Feature{Faults, Deletion}, func(ctx context.Context, e SnapshotEnv, s store) error {
 			return first(trouble(ctx, e.Trouble, HalfBatch), s.Delete(ctx, "a", 11, 12, 13, 14), e.Trouble(ctx, Calm), lists(ctx, e.other(), "a", 15))
+		}),
+		snapshotCase("S-18 J-53 batches of which nothing is done", "who asks for a deletion must hear that it did not happen", []Feature{Faults, Deletion}, func(ctx context.Context, e SnapshotEnv, s store) error {
+			if err := trouble(ctx, e.Trouble, StuckBatch); err != nil {
+				return err
+			}
+			err := impatient(ctx, func(ctx context.Context) error { return s.Delete(ctx, "a", 11, 12, 13, 14) })
+			if err := e.Trouble(ctx, Calm); err != nil {
+				return err
+			}
+			if err == nil { // it needs no batches
+				return lists(ctx, e.other(), "a", 15)
+			}
+			return first(newest(ctx, e.other(), "a", math.MaxInt64, 15), s.Delete(ctx, "a", 11, 12, 13, 14), lists(ctx, e.other(), "a", 15))
 		}),
 		snapshotCase("S-26 one that cannot be decoded", "no snapshot and a bad snapshot are two things", []Feature{Tampering}, func(ctx context.Context, e SnapshotEnv, s store) error {
 			if err := first(hook(e.Damage != nil, "Damage"), e.Damage(ctx, "a", 15, Spoil)); err != nil {
@@ -237,6 +255,10 @@ func moreSnapshots() Suite[SnapshotEnv] {
 				}
 				return first(err, newest(ctx, e.Store, "a", 1, 1))
 			},
+		},
+		{
+			Name: "S-24 snapshots that expire", Why: "one that is still stored must not count when its time is over", Needs: []Feature{Expiry},
+			Check: checkSnapshotExpiry,
 		},
 		{
 			Name: "S-17 many", Why: "lists and deletions go over pages and batches", Needs: []Feature{Deletion},
@@ -308,4 +330,18 @@ func moreSnapshots() Suite[SnapshotEnv] {
 			},
 		},
 	}
+}
+
+func checkSnapshotExpiry(ctx context.Context, e SnapshotEnv) error {
+	all, half := int64(math.MaxInt64), e.Lifetime/2
+	if err := first(hook(e.Lifetime > 0 && e.Pass != nil, "Lifetime and Pass"), save(ctx, e.Store, "a", 11, 12, 13), e.Pass(ctx, half)); err != nil {
+		return err
+	}
+	if err := first(save(ctx, e.Store, "a", 12, 15), newest(ctx, e.Store, "a", 13, 13), // 12 is renewed
+		e.Pass(ctx, half+half/2)); err != nil {
+		return err
+	}
+	return first(newest(ctx, e.Store, "a", all, 15), newest(ctx, e.other(), "a", 14, 12), newest(ctx, e.other(), "a", 11, 0), lists(ctx, e.other(), "a", 12, 15),
+		e.Pass(ctx, half), newest(ctx, e.Store, "a", all, 0), newest(ctx, e.other(), "a", 12, 0), lists(ctx, e.Store, "a"),
+		save(ctx, e.Store, "a", 14), newest(ctx, e.other(), "a", all, 14), lists(ctx, e.Store, "a", 14))
 }

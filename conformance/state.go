@@ -3,9 +3,11 @@ package conformance
 import (
 	"context"
 	"fmt"
+	"iter"
 	"slices"
 	"strconv"
 	"sync"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/wrapperspb"
@@ -28,6 +30,13 @@ type StateStore interface {
 	Purge(ctx context.Context, id string, expected int64) error
 }
 
+// Value is a value with what may go with it.
+type Value struct {
+	Message proto.Message
+	Tags    []string
+	Lives   time.Duration // it ends so long after it is saved; zero: never
+}
+
 // StateEnv is a store without values, and what goes with it.
 type StateEnv struct {
 	Store StateStore
@@ -37,6 +46,16 @@ type StateEnv struct {
 	Limit   Limit
 	// Trouble changes what happens to the requests of Store from now on. For [Faults].
 	Trouble func(ctx context.Context, kind Trouble) error
+	// SaveValue is Save for a value with tags or an end. For [Metadata] and [Expiry].
+	SaveValue func(ctx context.Context, id string, expected int64, v Value) (revision int64, err error)
+	// Tags returns the tags of the value of an id. For [Metadata].
+	Tags func(ctx context.Context, id string) ([]string, error)
+	// Pass lets time pass for all processes. For [Expiry].
+	Pass func(ctx context.Context, d time.Duration) error
+	// IDs yields the ids that have a value, each once, and perhaps some whose value was
+	// deleted, in an order of its own. It begins after an id that it has yielded
+	// before, at the first for "". An error is yielded once, at the end. For [Listing].
+	IDs func(ctx context.Context, after string) iter.Seq2[string, error]
 	// Damage harms the stored value of an id. For [Tampering].
 	Damage func(ctx context.Context, id string, harm Harm) error
 	// Old makes the deleted state of an id old enough to be purged. Nil where all are. For [Purging].
@@ -112,7 +131,7 @@ func (e StateEnv) stale(ctx context.Context, id string, revisions ...int64) erro
 
 // State is the suite for stores of durable state.
 func State() Suite[StateEnv] {
-	return slices.Concat(stateCases(), stateTrouble())
+	return slices.Concat(stateCases(), valueCases(), listingCases(), stateTrouble())
 }
 
 func stateCases() Suite[StateEnv] {

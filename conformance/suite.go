@@ -16,11 +16,14 @@ const (
 	Processes  Feature = "a second process on the same data"    // the environment's Another
 	Faults     Feature = "fault injection"                      // the environment's Trouble
 	Tampering  Feature = "stored items that can be damaged"     // the environment's Damage
-	Metadata   Feature = "tags and metadata of events"          // Tags and Meta of an Event
+	Metadata   Feature = "tags and metadata"                    // Tags and Meta of an Event; SaveValue and Tags of a StateEnv
 	Limits     Feature = "known limits of size and number"      // the environment's Limits
 	Purging    Feature = "removal of the rows of deleted state" // StateStore.Purge without a wait
 	Pruning    Feature = "pruning after a snapshot"             // the environment's Keep
 	Conflicts  Feature = "refusal of an index that is taken"    // of two incarnations one wins
+	Expiry     Feature = "expiry, and a clock that can be moved"
+	Listing    Feature = "a list of all ids"                   // the environment's IDs
+	StartsHigh Feature = "streams that begin at a high number" // the environment's StartAt
 	ApplyFirst Feature = "middleware for actors that apply before they persist"
 )
 
@@ -29,7 +32,7 @@ type Features []Feature
 
 // AllFeatures are all that there are.
 func AllFeatures() Features {
-	return Features{Deletion, Processes, Faults, Tampering, Metadata, Limits, Purging, Pruning, Conflicts, ApplyFirst}
+	return Features{Deletion, Processes, Faults, Tampering, Metadata, Limits, Purging, Pruning, Conflicts, Expiry, Listing, StartsHigh, ApplyFirst}
 }
 
 // Case is one check of a suite. E is the environment that it gets.

@@ -29,6 +29,11 @@ type Memory struct {
 	SnapshotInterval int
 	// KeepSnapshots is how many snapshots a session keeps. Zero: all.
 	KeepSnapshots int
+	// SnapshotTTL lets snapshots expire so long after they were saved, unless they
+	// stand in for deleted events. Zero: they do not.
+	SnapshotTTL time.Duration
+	// Now is the wall clock. Nil: time.Now. It must be safe for concurrent use.
+	Now func() time.Time
 
 	mu        sync.Mutex
 	streams   map[string]*memoryStream
@@ -64,6 +69,7 @@ type memoryRecord struct {
 	tags []string
 	meta map[string]string
 	made time.Time
+	ends time.Time // when it expires; zero for never
 }
 
 // handedOut is a message that a caller shares with the store, as it was then.
@@ -90,6 +96,18 @@ func (m *Memory) Lose(id string, seq int64) {
 	defer m.mu.Unlock()
 	if s := m.streams[id]; s != nil {
 		delete(s.events, seq)
+	}
+}
+
+// StartAt lets a new stream go on after a number, as if that many events had been
+// appended and deleted. A stream that has events is left as it is.
+func (m *Memory) StartAt(id string, seq int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if s := m.stream(id); s.head == 0 {
+		s.head, s.del = seq, seq
+		m.make()
+		m.streams[id] = s
 	}
 }
 
@@ -138,17 +156,27 @@ func (m *Memory) begin(id string, fails Mishap) (unlock func(), err error) {
 	if err := checkID(id); err != nil {
 		return nil, err
 	}
+	return m.lock(fails)
+}
+
+// lock locks, unless requests of a kind are to fail.
+func (m *Memory) lock(fails Mishap) (unlock func(), err error) {
 	m.mu.Lock()
-	if m.streams == nil {
-		m.streams = map[string]*memoryStream{}
-		m.snapshots = map[string]map[int64]memoryRecord{}
-		m.states = map[string]memoryState{}
-	}
+	m.make()
 	if m.mishap == fails {
 		m.mu.Unlock()
 		return nil, fmt.Errorf("%w: as Meet has asked", dynactor.ErrThrottled)
 	}
 	return m.mu.Unlock, nil
+}
+
+// make makes the maps of the zero Memory.
+func (m *Memory) make() {
+	if m.streams == nil {
+		m.streams = map[string]*memoryStream{}
+		m.snapshots = map[string]map[int64]memoryRecord{}
+		m.states = map[string]memoryState{}
+	}
 }
 
 // outcome is what the caller of a write that was done hears.
@@ -181,7 +209,18 @@ func checkID(id string) error {
 	return nil
 }
 
-func newRecord(msg proto.Message) (memoryRecord, error) {
+// now is the wall-clock time in full milliseconds, as the library stores it.
+func (m *Memory) now() time.Time {
+	if m.Now != nil {
+		return time.UnixMilli(m.Now().UnixMilli())
+	}
+	return time.UnixMilli(time.Now().UnixMilli())
+}
+
+// ended tells whether a record has expired.
+func (m *Memory) ended(r memoryRecord) bool { return !r.ends.IsZero() && !r.ends.After(m.now()) }
+
+func (m *Memory) newRecord(msg proto.Message) (memoryRecord, error) {
 	if msg == nil || !msg.ProtoReflect().IsValid() {
 		return memoryRecord{}, fmt.Errorf("%w: message is nil", dynactor.ErrInvalid)
 	}
@@ -194,7 +233,7 @@ func newRecord(msg proto.Message) (memoryRecord, error) {
 	}
 	return memoryRecord{
 		name: string(msg.ProtoReflect().Descriptor().FullName()), data: data,
-		made: time.Now().Truncate(time.Millisecond),
+		made: m.now(),
 	}, nil
 }
 

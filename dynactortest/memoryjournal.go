@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"maps"
+	"math"
 
 	"google.golang.org/protobuf/proto"
 
@@ -37,7 +38,7 @@ func (j *MemoryJournal) append(ctx context.Context, id string, expected int64, e
 	if err := ctx.Err(); err != nil {
 		return 0, err //nolint:wrapcheck // failed does
 	}
-	if expected < 0 || len(events) == 0 {
+	if expected < 0 || expected >= math.MaxInt64-dynactor.MaxEvents || len(events) == 0 {
 		return 0, fmt.Errorf("%w: %d events after head %d", dynactor.ErrInvalid, len(events), expected)
 	}
 	if len(events) > dynactor.MaxEvents {
@@ -45,7 +46,7 @@ func (j *MemoryJournal) append(ctx context.Context, id string, expected int64, e
 	}
 	records, size := make([]memoryRecord, len(events)), 0
 	for i, e := range events {
-		r, err := newRecord(e.Message)
+		r, err := j.m.newRecord(e.Message)
 		if err != nil {
 			return 0, err
 		}

@@ -126,7 +126,7 @@ func (s *memorySession) persist(p *memoryPlace, name string, index int64, event 
 		return fmt.Errorf("%w: is a check of Recovering() missing?", dynactor.ErrRecovering)
 	}
 	ctx := context.Background()
-	if _, err := newRecord(event); err != nil {
+	if _, err := s.m.newRecord(event); err != nil {
 		return err // the session lives on
 	}
 	if !p.known {
@@ -155,10 +155,15 @@ func (s *memorySession) PersistSnapshot(name string, index int, snapshot proto.M
 	if index <= 0 || p.dead != nil || p.replaying {
 		return
 	}
-	if head, err := s.m.Journal().Head(ctx, name); err != nil || int64(index) > head {
+	st, err := s.m.Journal().look(ctx, name)
+	if err != nil || int64(index) > st.head {
 		return
 	}
-	if s.m.Snapshots().Save(ctx, name, int64(index), snapshot) != nil {
+	ttl := s.m.SnapshotTTL
+	if st.del > 0 {
+		ttl = 0 // what stands in for deleted events must stay
+	}
+	if (memorySnapshots{s.m}).save(ctx, name, int64(index), snapshot, ttl) != nil {
 		return
 	}
 	s.m.share("snapshot", name, int64(index), snapshot)
@@ -183,11 +188,14 @@ func (s *memorySession) DeleteSnapshots(name string, index int) {
 }
 
 // DeleteEvents deletes the events up to an index, inclusive, which the oldest kept
-// snapshot must cover.
+// snapshot must cover, and none of which may expire.
 func (s *memorySession) DeleteEvents(name string, index int) {
 	const op = "delete events"
 	ctx := context.Background()
 	upTo := min(int64(index), math.MaxInt64-1) + 1
+	if s.m.SnapshotTTL > 0 {
+		must(op, name, upTo-1, fmt.Errorf("%w: snapshots expire, and a deleted history needs one that stays", dynactor.ErrInvalid))
+	}
 	kept, err := s.m.Snapshots().List(ctx, name)
 	must(op, name, upTo-1, err)
 	if len(kept) == 0 || kept[0] < upTo {

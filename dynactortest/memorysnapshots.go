@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -19,16 +20,19 @@ type memorySnapshots struct{ m *Memory }
 func (m *Memory) Snapshots() dynactor.SnapshotStore { return memorySnapshots{m} }
 
 func (s memorySnapshots) Save(ctx context.Context, id string, seq int64, state proto.Message) error {
-	return failed("save snapshot", id, seq, s.save(ctx, id, seq, state))
+	return failed("save snapshot", id, seq, s.save(ctx, id, seq, state, s.m.SnapshotTTL))
 }
 
-func (s memorySnapshots) save(ctx context.Context, id string, seq int64, state proto.Message) error {
+func (s memorySnapshots) save(ctx context.Context, id string, seq int64, state proto.Message, ttl time.Duration) error {
 	if seq < 1 {
 		return fmt.Errorf("%w: a snapshot of %d events covers nothing", dynactor.ErrInvalid, seq)
 	}
-	r, err := newRecord(state)
+	r, err := s.m.newRecord(state)
 	if err != nil {
 		return err
+	}
+	if ttl > 0 {
+		r.ends = r.made.Add(ttl)
 	}
 	return s.write(ctx, id, func(kept map[int64]memoryRecord) { kept[seq] = r })
 }
@@ -73,7 +77,7 @@ func (s memorySnapshots) AtOrBefore(ctx context.Context, id string, seq int64) (
 	return dynactor.Snapshot{ID: id, Seq: newest, Message: msg, Type: r.name, Time: r.made}, true, failed("load snapshot", id, newest, err)
 }
 
-// look returns a copy of the snapshots of an id.
+// look returns a copy of the snapshots of an id that have not expired.
 func (s memorySnapshots) look(ctx context.Context, id string) (map[int64]memoryRecord, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err //nolint:wrapcheck // failed does
@@ -83,7 +87,9 @@ func (s memorySnapshots) look(ctx context.Context, id string) (map[int64]memoryR
 		return nil, err
 	}
 	defer unlock()
-	return maps.Clone(s.m.snapshots[id]), nil
+	kept := maps.Clone(s.m.snapshots[id])
+	maps.DeleteFunc(kept, func(_ int64, r memoryRecord) bool { return s.m.ended(r) })
+	return kept, nil
 }
 
 func (s memorySnapshots) List(ctx context.Context, id string) ([]int64, error) {
