@@ -147,6 +147,13 @@ func appendMutants() []mutant {
 			_, err := s.Append(ctx, id, head, events...)
 			return head, err
 		}),
+		retrying("gives up when the same write is under way", "J-42 writes of many that seem to be under way", conformance.InProgress, func(store, ctxt, string, int64, []event, int64) (int64, error) {
+			return 0, dynactor.ErrThrottled
+		}),
+		retrying("stores what is under way once more", "J-42 writes of many that seem to be under way", conformance.InProgress, func(s store, ctx ctxt, id string, _ int64, events []event, head int64) (int64, error) {
+			_, err := s.Append(ctx, id, head, events...)
+			return head, err
+		}),
 		retrying("gives up when it is throttled", "J-41 J-43 writes that are throttled for a while", conformance.Throttle, func(store, ctxt, string, int64, []event, int64) (int64, error) {
 			return 0, dynactor.ErrThrottled
 		}),

@@ -93,6 +93,13 @@ func clientMutants() []mutant {
 		in.ExpressionAttributeNames = nil
 		return call()
 	}
+	forgets := func(call func() (*dynamodb.BatchWriteItemOutput, error)) (*dynamodb.BatchWriteItemOutput, error) {
+		out, err := call()
+		if err == nil {
+			out.UnprocessedItems = nil
+		}
+		return out, err
+	}
 	return []mutant{
 		inProvider("puts without a condition", "F-40 an index that another incarnation took", brokenClient{put: blind}),
 		inProvider("takes a conflict for its own retry", "F-42 the same event by two incarnations", brokenClient{
@@ -130,14 +137,7 @@ func clientMutants() []mutant {
 				return call()
 			},
 		}),
-		inSnapshots("forgets unprocessed items", "S-18 a batch that is done in part", brokenClient{
-			batch: func(call func() (*dynamodb.BatchWriteItemOutput, error)) (*dynamodb.BatchWriteItemOutput, error) {
-				out, err := call()
-				if err == nil {
-					out.UnprocessedItems = nil
-				}
-				return out, err
-			},
-		}),
+		inSnapshots("forgets unprocessed items", "S-18 J-53 a batch that is done in part", brokenClient{batch: forgets}),
+		inSnapshots("forgets items of which none is processed", "S-18 J-53 batches of which nothing is done", brokenClient{batch: forgets}),
 	}
 }

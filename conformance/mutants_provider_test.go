@@ -101,21 +101,19 @@ func quiet(f func()) {
 	f()
 }
 
+// badProvider makes a mutant of a provider in memory.
+func badProvider(open func(testing.TB) conformance.ProviderEnv, name, by string, breakIt func(m *dynactortest.Memory, s session, b *brokenSession)) mutant {
+	return on(conformance.Provider(), open, "provider: "+name, by, func(e *conformance.ProviderEnv) {
+		p := brokenProvider{m: e.Provider.(*dynactortest.Memory), breakIt: breakIt}
+		e.Provider, e.Another = p, func() persistence.Provider { return p }
+	})
+}
+
 // providerMutants are wrong about the framework's contract.
 func providerMutants() []mutant {
 	type memory = dynactortest.Memory
 	bad := func(name, by string, breakIt func(m *memory, s session, b *brokenSession)) mutant {
-		var m *memory
-		open := func(tb testing.TB) conformance.ProviderEnv {
-			tb.Helper()
-			e := memoryProvider(tb)
-			m = e.Provider.(*memory)
-			return e
-		}
-		return on(conformance.Provider(), open, "provider: "+name, by, func(e *conformance.ProviderEnv) {
-			p := brokenProvider{m: m, breakIt: breakIt}
-			e.Provider, e.Another = p, func() persistence.Provider { return p }
-		})
+		return badProvider(memoryProvider, name, by, breakIt)
 	}
 	ctx := context.Background()
 	return []mutant{

@@ -125,7 +125,7 @@ func snapshotMutants() []mutant {
 				return nil
 			}
 		}),
-		bad("forgets what a batch hands back", "S-18 a batch that is done in part", func(s inner, b *brokenSnapshots) {
+		bad("forgets what a batch hands back", "S-18 J-53 a batch that is done in part", func(s inner, b *brokenSnapshots) {
 			b.remove = func(ctx ctxt, id string, seqs []int64) error { return s.Delete(ctx, id, seqs[:min(len(seqs), 1)]...) }
 		}),
 		bad("deletes up to a number, exclusive", "S-08 deletion up to a number", func(s inner, b *brokenSnapshots) {

@@ -34,7 +34,7 @@ func on[E any](suite conformance.Suite[E], open func(testing.TB) E, name, by str
 // A suite that lets a broken store pass proves nothing about a sound one.
 func TestMutants(t *testing.T) {
 	t.Parallel()
-	all := slices.Concat(journalMutants(), appendMutants(), snapshotMutants(), stateMutants(), providerMutants(), clientMutants())
+	all := slices.Concat(journalMutants(), appendMutants(), snapshotMutants(), stateMutants(), expiryMutants(), listingMutants(), highMutants(), batchMutants(), providerMutants(), deadMutants(), clientMutants())
 	names := map[string]bool{}
 	caught := make(chan string, len(all))
 	t.Run("all", func(t *testing.T) {

@@ -111,17 +111,17 @@ func is(ctx context.Context, s StateStore, id, text string, revision int64) erro
 	return nil
 }
 
-// stale wants saves and deletions at these revisions to be conflicts.
-func (e StateEnv) stale(ctx context.Context, id string, revisions ...int64) error {
+// stale wants saves and deletions of "a" at these revisions to be conflicts.
+func (e StateEnv) stale(ctx context.Context, revisions ...int64) error {
 	for _, r := range revisions {
-		_, err := e.other().Save(ctx, id, r, wrapperspb.String("x"))
+		_, err := e.other().Save(ctx, "a", r, wrapperspb.String("x"))
 		if err := e.Errors.wantConflict(fmt.Sprintf("save at revision %d", r), err); err != nil {
 			return err
 		}
 		if r == 0 {
 			continue
 		}
-		_, err = e.other().Delete(ctx, id, r)
+		_, err = e.other().Delete(ctx, "a", r)
 		if err := e.Errors.wantConflict(fmt.Sprintf("deletion at revision %d", r), err); err != nil {
 			return err
 		}
@@ -182,15 +182,15 @@ func stateCases() Suite[StateEnv] {
 		{
 			Name: "D-06 D-14 after a deletion revisions go on", Why: "a writer who slept over the deletion must not bring the old value back", Needs: []Feature{Deletion},
 			Check: func(ctx context.Context, e StateEnv) error {
-				return first(set(ctx, e.Store, "a", 0, "1"), drop(ctx, e.Store), e.stale(ctx, "a", 0, 1, 3),
+				return first(set(ctx, e.Store, "a", 0, "1"), drop(ctx, e.Store), e.stale(ctx, 0, 1, 3),
 					set(ctx, e.other(), "a", 2, "3"), is(ctx, e.Store, "a", "3", 3))
 			},
 		},
 		{
 			Name: "D-07 D-08 D-13 other revisions", Why: lost,
 			Check: func(ctx context.Context, e StateEnv) error {
-				return first(e.stale(ctx, "a", 1, 7), is(ctx, e.Store, "a", "", 0), set(ctx, e.Store, "a", 0, "1"),
-					set(ctx, e.Store, "a", 1, "2"), e.stale(ctx, "a", 0, 1, 3, 4), is(ctx, e.Store, "a", "2", 2))
+				return first(e.stale(ctx, 1, 7), is(ctx, e.Store, "a", "", 0), set(ctx, e.Store, "a", 0, "1"),
+					set(ctx, e.Store, "a", 1, "2"), e.stale(ctx, 0, 1, 3, 4), is(ctx, e.Store, "a", "2", 2))
 			},
 		},
 		{
