@@ -203,9 +203,6 @@ func (e ProviderEnv) live(sum int64, applyFirst bool) error {
 }
 
 func checkSplitBrain(_ context.Context, e ProviderEnv) error {
-	if err := hook(e.Another != nil, "Another"); err != nil {
-		return err
-	}
 	var houses []*house
 	var pids []*actor.PID
 	for _, p := range []persistence.Provider{e.Provider, e.Another()} {
@@ -228,7 +225,7 @@ func checkFailedWrite(ctx context.Context, e ProviderEnv) error {
 	h := e.house(e.Provider, false)
 	defer h.system.Shutdown()
 	pid, err := h.spawn()
-	if err := first(err, h.pay(pid, 0, 3), trouble(ctx, e.Trouble, FailWrites)); err != nil {
+	if err := first(err, h.pay(pid, 0, 3), e.Trouble(ctx, FailWrites)); err != nil {
 		return err
 	}
 	h.system.Root.Send(pid, wrapperspb.Int64(100))

@@ -105,17 +105,15 @@ func deleteCases() Suite[JournalEnv] {
 }
 
 func checkDeleteBeside(ctx context.Context, e JournalEnv) error {
-	if err := hook(e.Another != nil, "Another"); err != nil {
-		return err
-	}
 	other := e.Another()
 	done := make(chan error, 1)
 	go func() {
-		var err error
-		for i := int64(0); i < rounds && err == nil; i++ {
-			err = put(ctx, e.Store, "a", i, numbered(i+1, i+1)...)
-		}
-		done <- err
+		done <- caught(func() (err error) {
+			for i := int64(0); i < rounds && err == nil; i++ {
+				err = put(ctx, e.Store, "a", i, numbered(i+1, i+1)...)
+			}
+			return err
+		})
 	}()
 	for upTo := int64(0); ; {
 		select {

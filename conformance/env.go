@@ -1,7 +1,6 @@
 package conformance
 
 import (
-	"context"
 	"errors"
 	"fmt"
 )
@@ -46,13 +45,14 @@ const (
 	Spoil             // the item cannot be decoded any more
 )
 
-// Limit is what a store cannot hold. Zero fields are not tried.
+// Limit is what a store cannot hold. For [Limits] a journal needs Events and Bytes,
+// other stores Bytes; other fields that are zero are not tried.
 type Limit struct {
 	// Events is the most events of one append.
 	Events int
-	// Bytes is a size at which a message alone is too large.
+	// Bytes is a size in bytes at which a message alone is too large.
 	Bytes int
-	// Together is a size at which an append of Events messages is too large, though
+	// Together is a size in bytes at which an append of Events messages is too large, though
 	// each of them is not. Zero where there is no such limit.
 	Together int
 	// ID is the longest persistence id in bytes.
@@ -96,20 +96,4 @@ func first(errs ...error) error {
 		}
 	}
 	return nil
-}
-
-// hook makes sure that a claimed feature has its hook.
-func hook(is bool, name string) error {
-	if !is {
-		return fmt.Errorf("the feature is claimed, but the environment has no %s", name)
-	}
-	return nil
-}
-
-// trouble begins trouble through a hook, which may be missing.
-func trouble(ctx context.Context, f func(context.Context, Trouble) error, kind Trouble) error {
-	if err := hook(f != nil, "Trouble"); err != nil {
-		return err
-	}
-	return f(ctx, kind)
 }

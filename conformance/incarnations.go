@@ -77,9 +77,6 @@ func incarnationCases() Suite[ProviderEnv] {
 }
 
 func checkIncarnationRace(_ context.Context, e ProviderEnv) error {
-	if err := hook(e.Another != nil, "Another"); err != nil {
-		return err
-	}
 	other := e.Another()
 	for i := range rounds / 2 {
 		var sessions []persistence.ProviderState

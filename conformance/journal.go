@@ -55,9 +55,19 @@ type JournalEnv struct {
 	StartAt func(ctx context.Context, id string, seq int64) error
 }
 
+func (e JournalEnv) hooks() hooks {
+	return hooks{
+		Processes:  {e.Another != nil, "Another"},
+		Faults:     {e.Trouble != nil, "Trouble"},
+		Tampering:  {e.Damage != nil, "Damage"},
+		StartsHigh: {e.StartAt != nil, "StartAt"},
+		Limits:     {e.Limit.Events > 0 && e.Limit.Bytes > 0, "Limit with Events and Bytes"},
+	}
+}
+
 // Journal is the suite for journals.
 func Journal() Suite[JournalEnv] {
-	return slices.Concat(replayCases(), appendCases(), raceCases(), deleteCases(), journalTrouble())
+	return guarded(replayCases(), appendCases(), raceCases(), deleteCases(), journalTrouble())
 }
 
 // text is an event with a text.

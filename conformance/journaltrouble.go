@@ -26,14 +26,14 @@ func journalTrouble() Suite[JournalEnv] {
 		{
 			Name: "J-44 J-32 a write whose answer is lost", Why: "a store that takes its own retry for a conflict kills healthy actors", Needs: needs,
 			Check: func(ctx context.Context, e JournalEnv) error {
-				if err := first(put(ctx, e.Store, "a", 0, text("1")), trouble(ctx, e.Trouble, LoseAnswer)); err != nil {
+				if err := first(put(ctx, e.Store, "a", 0, text("1")), e.Trouble(ctx, LoseAnswer)); err != nil {
 					return err
 				}
 				err := put(ctx, e.Store, "a", 1, text("2"))
 				if err := calm(ctx, e.Trouble, err); err != nil {
 					return err
 				}
-				if err := trouble(ctx, e.Trouble, LoseAnswer); err != nil {
+				if err := e.Trouble(ctx, LoseAnswer); err != nil {
 					return err
 				}
 				err = put(ctx, e.Store, "a", 2, numbered(3, 5)...)
@@ -51,7 +51,7 @@ func journalTrouble() Suite[JournalEnv] {
 		{
 			Name: "J-30 writes that fail", Why: "what is acknowledged must be stored, and what is not stored must not be acknowledged", Needs: needs,
 			Check: func(ctx context.Context, e JournalEnv) error {
-				if err := first(put(ctx, e.Store, "a", 0, text("1")), trouble(ctx, e.Trouble, FailWrites)); err != nil {
+				if err := first(put(ctx, e.Store, "a", 0, text("1")), e.Trouble(ctx, FailWrites)); err != nil {
 					return err
 				}
 				_, err := e.Store.Append(ctx, "a", 1, text("x"))
@@ -64,7 +64,7 @@ func journalTrouble() Suite[JournalEnv] {
 		{
 			Name: "J-30 reads that fail", Why: "what cannot be read is not absent", Needs: needs,
 			Check: func(ctx context.Context, e JournalEnv) error {
-				if err := first(five(ctx, e.Store), trouble(ctx, e.Trouble, FailReads)); err != nil {
+				if err := first(five(ctx, e.Store), e.Trouble(ctx, FailReads)); err != nil {
 					return err
 				}
 				_, err := collect(ctx, e.Store, "a", 1, 0, -1)
@@ -78,7 +78,7 @@ func journalTrouble() Suite[JournalEnv] {
 		{
 			Name: "J-41 J-43 writes that are throttled for a while", Why: "a short lack of capacity must not stop an actor", Needs: needs,
 			Check: func(ctx context.Context, e JournalEnv) error {
-				if err := trouble(ctx, e.Trouble, Throttle); err != nil {
+				if err := e.Trouble(ctx, Throttle); err != nil {
 					return err
 				}
 				return first(put(ctx, e.Store, "a", 0, text("1")), e.Trouble(ctx, Throttle),
@@ -88,7 +88,7 @@ func journalTrouble() Suite[JournalEnv] {
 		{
 			Name: "J-42 writes of many that seem to be under way", Why: "a write that meets its own ghost must wait for it, not fail", Needs: needs,
 			Check: func(ctx context.Context, e JournalEnv) error {
-				if err := first(put(ctx, e.Store, "a", 0, text("1")), trouble(ctx, e.Trouble, InProgress)); err != nil {
+				if err := first(put(ctx, e.Store, "a", 0, text("1")), e.Trouble(ctx, InProgress)); err != nil {
 					return err
 				}
 				err := put(ctx, e.Store, "a", 1, numbered(2, 4)...)
@@ -98,7 +98,7 @@ func journalTrouble() Suite[JournalEnv] {
 		{
 			Name: "J-53 a deletion of which a batch is done in part", Why: "what a batch hands back must be sent again", Needs: []Feature{Faults, Deletion},
 			Check: func(ctx context.Context, e JournalEnv) error {
-				if err := first(fill(ctx, e.Store, 60), trouble(ctx, e.Trouble, HalfBatch)); err != nil {
+				if err := first(fill(ctx, e.Store, 60), e.Trouble(ctx, HalfBatch)); err != nil {
 					return err
 				}
 				err := e.Store.DeleteTo(ctx, "a", 55)
@@ -108,7 +108,7 @@ func journalTrouble() Suite[JournalEnv] {
 		{
 			Name: "J-53 a deletion of which no batch is done", Why: "who asks for a deletion must hear that it did not happen, and can ask again", Needs: []Feature{Faults, Deletion},
 			Check: func(ctx context.Context, e JournalEnv) error {
-				if err := first(fill(ctx, e.Store, 60), trouble(ctx, e.Trouble, StuckBatch)); err != nil {
+				if err := first(fill(ctx, e.Store, 60), e.Trouble(ctx, StuckBatch)); err != nil {
 					return err
 				}
 				err := impatient(ctx, func(ctx context.Context) error { return e.Store.DeleteTo(ctx, "a", 55) })
@@ -127,7 +127,7 @@ func journalTrouble() Suite[JournalEnv] {
 		{
 			Name: "J-70 a deletion that fails", Why: "who asks for a deletion must hear that it did not happen", Needs: []Feature{Faults, Deletion},
 			Check: func(ctx context.Context, e JournalEnv) error {
-				if err := first(five(ctx, e.Store), trouble(ctx, e.Trouble, FailWrites)); err != nil {
+				if err := first(five(ctx, e.Store), e.Trouble(ctx, FailWrites)); err != nil {
 					return err
 				}
 				err := e.Store.DeleteTo(ctx, "a", 3)
@@ -139,7 +139,7 @@ func journalTrouble() Suite[JournalEnv] {
 
 // checkUnknown loses every answer to an append.
 func checkUnknown(ctx context.Context, e JournalEnv, n int64) error {
-	if err := first(put(ctx, e.Store, "a", 0, text("1")), trouble(ctx, e.Trouble, LoseAll)); err != nil {
+	if err := first(put(ctx, e.Store, "a", 0, text("1")), e.Trouble(ctx, LoseAll)); err != nil {
 		return err
 	}
 	_, err := e.Store.Append(ctx, "a", 1, numbered(2, n+1)...)

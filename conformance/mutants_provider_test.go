@@ -252,7 +252,7 @@ func providerMutants() []mutant {
 		bad("deletes one event too many", "F-27 deletion of events is inclusive, and harms no recovery", func(m *memory, _ session, b *brokenSession) {
 			b.deleteEvents = func(id string, index int) { _ = m.Journal().DeleteTo(ctx, id, int64(index)+2) }
 		}),
-		bad("deletes events that recovery needs", "F-28 deletion of events that recovery needs", func(m *memory, _ session, b *brokenSession) {
+		bad("deletes events that recovery needs", "F-28 A-04 deletion of events that recovery needs", func(m *memory, _ session, b *brokenSession) {
 			b.deleteEvents = func(id string, index int) { _ = m.Journal().DeleteTo(ctx, id, int64(index)+1) }
 		}),
 		bad("deletes the last snapshot", "F-29 deletion of the last snapshot after events were deleted", func(m *memory, _ session, b *brokenSession) {

@@ -35,9 +35,19 @@ type ProviderEnv struct {
 	Damage func(ctx context.Context, id string, index int, harm Harm) error
 }
 
+func (e ProviderEnv) hooks() hooks {
+	return hooks{
+		Processes: {e.Another != nil, "Another"},
+		Faults:    {e.Trouble != nil, "Trouble"},
+		Tampering: {e.Damage != nil, "Damage"},
+		Pruning:   {e.Keep > 0 && e.Kept != nil, "Keep and Kept"},
+		Expiry:    {e.Lifetime > 0 && e.Pass != nil, "Lifetime and Pass"},
+	}
+}
+
 // Provider is the suite for providers of the framework's persistence.
 func Provider() Suite[ProviderEnv] {
-	return slices.Concat(sessionCases(), sessionSnapshots(), incarnationCases(), sessionTrouble(), actorCases())
+	return guarded(sessionCases(), sessionSnapshots(), incarnationCases(), sessionTrouble(), actorCases())
 }
 
 func (e ProviderEnv) other() persistence.Provider {

@@ -33,11 +33,15 @@ func raceCases() Suite[JournalEnv] {
 				var wg sync.WaitGroup
 				for k := range ids {
 					wg.Go(func() {
-						id := "a" + strconv.Itoa(k)
-						for i := int64(0); i < n && errs[k] == nil; i++ {
-							errs[k] = put(ctx, e.Store, id, i, numbered(i+1, i+1)...)
-						}
-						errs[k] = first(errs[k], holds(ctx, e.Store, id, n))
+						errs[k] = caught(func() error {
+							id := "a" + strconv.Itoa(k)
+							for i := range int64(n) {
+								if err := put(ctx, e.Store, id, i, numbered(i+1, i+1)...); err != nil {
+									return err
+								}
+							}
+							return holds(ctx, e.Store, id, n)
+						})
 					})
 				}
 				wg.Wait()
@@ -49,16 +53,13 @@ func raceCases() Suite[JournalEnv] {
 
 // race lets two processes append size events at the same place, again and again.
 func race(ctx context.Context, e JournalEnv, size int64) error {
-	if err := hook(e.Another != nil, "Another"); err != nil {
-		return err
-	}
 	writers := []JournalStore{e.Store, e.Another()}
 	for head := int64(0); head < rounds*size; head += size {
 		errs := make([]error, len(writers))
 		var wg sync.WaitGroup
 		for w, s := range writers {
 			wg.Go(func() {
-				errs[w] = put(ctx, s, "a", head, repeated(strconv.Itoa(w), size)...)
+				errs[w] = caught(func() error { return put(ctx, s, "a", head, repeated(strconv.Itoa(w), size)...) })
 			})
 		}
 		wg.Wait()
@@ -99,19 +100,15 @@ func repeated(s string, n int64) []Event {
 
 // checkWhole reads while pairs are appended.
 func checkWhole(ctx context.Context, e JournalEnv) error {
-	if err := hook(e.Another != nil, "Another"); err != nil {
-		return err
-	}
 	other := e.Another()
 	done := make(chan error, 1)
 	go func() {
-		for head := int64(0); head < 2*rounds; head += 2 {
-			if err := put(ctx, e.Store, "a", head, numbered(head+1, head+2)...); err != nil {
-				done <- err
-				return
+		done <- caught(func() (err error) {
+			for head := int64(0); head < 2*rounds && err == nil; head += 2 {
+				err = put(ctx, e.Store, "a", head, numbered(head+1, head+2)...)
 			}
-		}
-		done <- nil
+			return err
+		})
 	}()
 	for {
 		select {

@@ -16,7 +16,7 @@ func sessionTrouble() Suite[ProviderEnv] {
 	faults, tampering := []Feature{Faults}, []Feature{Tampering}
 	return Suite[ProviderEnv]{
 		begin("F-50 writes that fail", "the framework takes a return for success, so failure must panic", faults, 2, func(ctx context.Context, e ProviderEnv, s session) error {
-			if err := trouble(ctx, e.Trouble, FailWrites); err != nil {
+			if err := e.Trouble(ctx, FailWrites); err != nil {
 				return err
 			}
 			err := persist(s, "a", 2, 2)
@@ -27,10 +27,10 @@ func sessionTrouble() Suite[ProviderEnv] {
 			return first(err, persist(s, "a", 2, 2), finds(e.other(), "a", "", 0, 2))
 		}),
 		begin("F-51 J-44 a write whose answer is lost", "a provider that takes its own retry for a conflict kills healthy actors", faults, 2, func(ctx context.Context, e ProviderEnv, s session) error {
-			return first(trouble(ctx, e.Trouble, LoseAnswer), persist(s, "a", 2, 2), e.Trouble(ctx, Calm), persist(s, "a", 3, 3), finds(e.other(), "a", "", 0, 3))
+			return first(e.Trouble(ctx, LoseAnswer), persist(s, "a", 2, 2), e.Trouble(ctx, Calm), persist(s, "a", 3, 3), finds(e.other(), "a", "", 0, 3))
 		}),
 		begin("F-52 a write of which no answer comes", "unknown is neither success nor failure; the next recovery decides", faults, 2, func(ctx context.Context, e ProviderEnv, s session) error {
-			if err := trouble(ctx, e.Trouble, LoseAll); err != nil {
+			if err := e.Trouble(ctx, LoseAll); err != nil {
 				return err
 			}
 			err := persist(s, "a", 2, 2)
@@ -50,7 +50,7 @@ func sessionTrouble() Suite[ProviderEnv] {
 			return dead(ctx, e, s, LoseAll, 2)
 		}),
 		begin("F-53 S-14 reads that fail", "an actor that takes a failure for an empty past begins at 0", faults, 3, func(ctx context.Context, e ProviderEnv, s session) error {
-			if err := first(snapshot(s, 2), trouble(ctx, e.Trouble, FailReads)); err != nil {
+			if err := first(snapshot(s, 2), e.Trouble(ctx, FailReads)); err != nil {
 				return err
 			}
 			_, got, err := recovers(e.Provider, "a")
@@ -60,7 +60,7 @@ func sessionTrouble() Suite[ProviderEnv] {
 			return first(e.Trouble(ctx, Calm), finds(e.Provider, "a", "s2", 2, 2))
 		}),
 		begin("F-54 a snapshot that cannot be saved", "the event is stored and acknowledged, so the actor must live on", faults, 3, func(ctx context.Context, e ProviderEnv, s session) error {
-			return first(trouble(ctx, e.Trouble, FailWrites), snapshot(s, 3), e.Trouble(ctx, Calm), persist(s, "a", 3, 3), finds(e.other(), "a", "", 0, 3))
+			return first(e.Trouble(ctx, FailWrites), snapshot(s, 3), e.Trouble(ctx, Calm), persist(s, "a", 3, 3), finds(e.other(), "a", "", 0, 3))
 		}),
 		begin("F-55 J-25 an event is missing", "a shorter history is a wrong balance, and the next write would hide it", tampering, 5, func(ctx context.Context, e ProviderEnv, _ session) error {
 			return harmed(ctx, e, Lose, e.Errors.Gap)
@@ -69,7 +69,7 @@ func sessionTrouble() Suite[ProviderEnv] {
 			return harmed(ctx, e, Spoil, e.Errors.Decode)
 		}),
 		begin("F-57 the newest event is missing under a snapshot", "a snapshot ahead of the events holds a state that nobody can check", []Feature{Tampering}, 3, func(ctx context.Context, e ProviderEnv, s session) error {
-			if err := first(hook(e.Damage != nil, "Damage"), snapshot(s, 3), e.Damage(ctx, "a", 2, Lose)); err != nil {
+			if err := first(snapshot(s, 3), e.Damage(ctx, "a", 2, Lose)); err != nil {
 				return err
 			}
 			s, _, err := recovers(e.Provider, "a")
@@ -85,7 +85,7 @@ func sessionTrouble() Suite[ProviderEnv] {
 // harmed harms the event at index 2 of five, and wants a recovery that fails
 // without anything out of place.
 func harmed(ctx context.Context, e ProviderEnv, harm Harm, kind error) error {
-	if err := first(hook(e.Damage != nil, "Damage"), e.Damage(ctx, "a", 2, harm)); err != nil {
+	if err := e.Damage(ctx, "a", 2, harm); err != nil {
 		return err
 	}
 	_, got, err := recovers(e.Provider, "a")
@@ -101,7 +101,7 @@ func harmed(ctx context.Context, e ProviderEnv, harm Harm, kind error) error {
 // dead lets the event at index 2 fail, after which "last" is the last index that
 // is stored, and wants the incarnation to do nothing more until it recovers.
 func dead(ctx context.Context, e ProviderEnv, s persistence.ProviderState, kind Trouble, last int) error {
-	if err := trouble(ctx, e.Trouble, kind); err != nil {
+	if err := e.Trouble(ctx, kind); err != nil {
 		return err
 	}
 	err := persist(s, "a", 2, 2)

@@ -15,9 +15,6 @@ func valueCases() Suite[StateEnv] {
 		{
 			Name: "D-22 tags are replaced with the value", Why: "who looks for an old tag must not find the new value", Needs: []Feature{Metadata},
 			Check: func(ctx context.Context, e StateEnv) error {
-				if err := hook(e.SaveValue != nil && e.Tags != nil, "SaveValue and Tags"); err != nil {
-					return err
-				}
 				for rev, tags := range [][]string{{"blue", "a b", "дом"}, {"blue#green"}, nil, {"blue"}} {
 					v := Value{Message: wrapperspb.String("x"), Tags: tags}
 					if err := first(setValue(ctx, e, int64(rev), v), tagged(ctx, e, tags...)); err != nil {
@@ -48,9 +45,6 @@ func valueCases() Suite[StateEnv] {
 
 // ending saves "a" for an hour, looks at it before that, and lets it end.
 func ending(ctx context.Context, e StateEnv) error {
-	if err := hook(e.SaveValue != nil && e.Pass != nil, "SaveValue and Pass"); err != nil {
-		return err
-	}
 	v := Value{Message: wrapperspb.String("1"), Lives: time.Hour}
 	return first(setValue(ctx, e, 0, v), e.Pass(ctx, 50*time.Minute), is(ctx, e.other(), "a", "1", 1), e.Pass(ctx, 11*time.Minute))
 }

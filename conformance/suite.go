@@ -2,6 +2,8 @@ package conformance
 
 import (
 	"context"
+	"fmt"
+	"runtime/debug"
 	"slices"
 	"testing"
 	"time"
@@ -12,18 +14,18 @@ type Feature string
 
 // The features that cases need.
 const (
-	Deletion   Feature = "deletion"                             // of events or snapshots, through the interface
-	Processes  Feature = "a second process on the same data"    // the environment's Another
-	Faults     Feature = "fault injection"                      // the environment's Trouble
-	Tampering  Feature = "stored items that can be damaged"     // the environment's Damage
-	Metadata   Feature = "tags and metadata"                    // Tags and Meta of an Event; SaveValue and Tags of a StateEnv
-	Limits     Feature = "known limits of size and number"      // the environment's Limits
-	Purging    Feature = "removal of the rows of deleted state" // StateStore.Purge without a wait
-	Pruning    Feature = "pruning after a snapshot"             // the environment's Keep
-	Conflicts  Feature = "refusal of an index that is taken"    // of two incarnations one wins
-	Expiry     Feature = "expiry, and a clock that can be moved"
-	Listing    Feature = "a list of all ids"                   // the environment's IDs
-	StartsHigh Feature = "streams that begin at a high number" // the environment's StartAt
+	Deletion   Feature = "deletion"                              // of events or snapshots, through the interface
+	Processes  Feature = "a second process on the same data"     // the environment's Another
+	Faults     Feature = "fault injection"                       // the environment's Trouble
+	Tampering  Feature = "stored items that can be damaged"      // the environment's Damage
+	Metadata   Feature = "tags and metadata"                     // Tags and Meta of an Event; SaveValue and Tags of a StateEnv
+	Limits     Feature = "known limits of size and number"       // the environment's Limit
+	Purging    Feature = "removal of the rows of deleted state"  // StateStore.Purge without a wait
+	Pruning    Feature = "pruning after a snapshot"              // the environment's Keep
+	Conflicts  Feature = "refusal of an index that is taken"     // of two incarnations one wins
+	Expiry     Feature = "expiry, and a clock that can be moved" // the environment's Pass
+	Listing    Feature = "a list of all ids"                     // the environment's IDs
+	StartsHigh Feature = "streams that begin at a high number"   // the environment's StartAt
 	ApplyFirst Feature = "middleware for actors that apply before they persist"
 )
 
@@ -45,6 +47,39 @@ type Case[E any] struct {
 	Needs []Feature
 	// Check returns an error that says what the store did wrong.
 	Check func(ctx context.Context, env E) error
+}
+
+// hooks tell by feature what its cases need of the environment, and whether it is there.
+type hooks map[Feature]struct {
+	there bool
+	name  string
+}
+
+// guarded are cases that fail where a feature is claimed without what it needs, and
+// where the store panics.
+func guarded[E interface{ hooks() hooks }](parts ...Suite[E]) Suite[E] {
+	s := slices.Concat(parts...)
+	for i, c := range s {
+		s[i].Check = func(ctx context.Context, env E) error {
+			for _, f := range c.Needs {
+				if h, needed := env.hooks()[f]; needed && !h.there {
+					return fmt.Errorf("the feature %q is claimed, but the environment has no %s", f, h.name)
+				}
+			}
+			return caught(func() error { return c.Check(ctx, env) })
+		}
+	}
+	return s
+}
+
+// caught makes an error of a panic.
+func caught(f func() error) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("panic: %v\n%s", r, debug.Stack())
+		}
+	}()
+	return f()
 }
 
 // Suite is a table of cases.
