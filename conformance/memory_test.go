@@ -58,6 +58,13 @@ func memoryState(testing.TB) conformance.StateEnv {
 	return conformance.StateEnv{
 		Store: m.State(), Another: func() conformance.StateStore { return m.State() },
 		Errors: ours, Limit: limits, Trouble: trouble(m),
+		Damage: func(ctx context.Context, id string, harm conformance.Harm) error {
+			st, err := m.State().LoadState(ctx, id)
+			if err != nil {
+				return err
+			}
+			return damage(m)(ctx, id, st.Revision, harm)
+		},
 		Pass: c.pass, SaveValue: saveValue(m.State(), c.now), Tags: tags(m.State().LoadState), IDs: ids(m.State()),
 	}
 }
@@ -99,7 +106,7 @@ func TestMemory(t *testing.T) {
 	})
 	t.Run("state", func(t *testing.T) {
 		t.Parallel()
-		conformance.State().Run(t, memoryState, without(conformance.Tampering))
+		conformance.State().Run(t, memoryState, conformance.AllFeatures())
 	})
 	t.Run("provider", func(t *testing.T) {
 		t.Parallel()

@@ -312,6 +312,15 @@ func stateMutants() []mutant {
 				return rev, err
 			}
 		}),
+		bad("takes a bad value for none", "D-24 a value that cannot be decoded", func(s inner, b *brokenState) {
+			b.load = func(ctx ctxt, id string) (proto.Message, int64, error) {
+				m, rev, err := s.Load(ctx, id)
+				if errors.Is(err, dynactor.ErrDecode) {
+					return nil, rev, nil
+				}
+				return m, rev, err
+			}
+		}),
 		bad("purges what has a value", "D-16 purge", func(s inner, b *brokenState) {
 			b.purge = func(ctx ctxt, id string, expected int64) error {
 				if rev, err := s.Delete(ctx, id, expected); err == nil {

@@ -111,8 +111,8 @@ func (m *Memory) StartAt(id string, seq int64) {
 	}
 }
 
-// Spoil makes the event and the snapshot with a number undecodable. Reading them
-// is [dynactor.ErrDecode] from then on.
+// Spoil makes the event and the snapshot with a number, and the state at that
+// revision, undecodable. Reading them is [dynactor.ErrDecode] from then on.
 func (m *Memory) Spoil(id string, seq int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -126,6 +126,10 @@ func (m *Memory) Spoil(id string, seq int64) {
 		spoil(s.events)
 	}
 	spoil(m.snapshots[id])
+	if st := m.states[id]; st.revision == seq && seq > 0 {
+		st.record.name = "spoiled." + st.record.name
+		m.states[id] = st
+	}
 }
 
 // Aliased names the events and snapshots whose message was changed by the actor

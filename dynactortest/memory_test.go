@@ -4,10 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/asynkron/protoactor-go/persistence"
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/testing/protocmp"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/dynactor/dynactor"
@@ -88,5 +90,98 @@ func TestMemory_ErrorsAreTheLibrarys(t *testing.T) {
 	e, ok := errors.AsType[*dynactor.Error](err)
 	if !ok || !errors.Is(err, dynactor.ErrConflict) || e.Op != "append" || e.ID != "a" || e.Index != 5 {
 		t.Errorf("got %#v", err)
+	}
+}
+
+// Tags, ends and lists are as the library's; the suites look at the rest.
+func TestMemory_State(t *testing.T) {
+	t.Parallel()
+	now := time.UnixMilli(1_700_000_000_000)
+	m := &dynactortest.Memory{Now: func() time.Time { return now }}
+	s, until := m.State(), now.Add(time.Hour)
+	save := func(id string, st dynactor.State) {
+		t.Helper()
+		if _, err := s.SaveState(t.Context(), id, 0, st); err != nil {
+			t.Error(err)
+		}
+	}
+	load := func(want dynactor.State) {
+		t.Helper()
+		got, err := s.LoadState(t.Context(), want.ID)
+		if diff := cmp.Diff(want, got, protocmp.Transform()); err != nil || diff != "" {
+			t.Errorf("%v (-want +got):\n%s", err, diff)
+		}
+	}
+	save("b", dynactor.State{Message: wrapperspb.Int64(1), Tags: []string{"y", "x", "y"}, Until: until})
+	save("a", dynactor.State{Message: wrapperspb.Int64(2)})
+	load(dynactor.State{ID: "b", Message: wrapperspb.Int64(1), Tags: []string{"x", "y"}, Until: until, Revision: 1, Type: "google.protobuf.Int64Value", Time: now})
+	load(dynactor.State{ID: "none"})
+	saved := now
+	now = until
+	load(dynactor.State{ID: "b", Until: until, Revision: 1, Time: saved})
+	if _, err := s.SaveState(t.Context(), "c", 0, dynactor.State{Message: wrapperspb.Int64(3), Until: now}); !errors.Is(err, dynactor.ErrInvalid) {
+		t.Errorf("a value that ends now: %v", err)
+	}
+	var rows []dynactor.StateRow
+	for row, err := range s.IDs(t.Context(), "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows = append(rows, row)
+	}
+	if diff := cmp.Diff([]dynactor.StateRow{{ID: "a", Revision: 1, Exists: true}, {ID: "b", Revision: 1}}, rows); diff != "" {
+		t.Errorf("rows (-want +got):\n%s", diff)
+	}
+	if err := errors.Join(s.Purge(t.Context(), "b", 1), s.Purge(t.Context(), "b", 1)); err != nil {
+		t.Error(err)
+	}
+	if err := s.Purge(t.Context(), "a", 1); !errors.Is(err, dynactor.ErrInvalid) {
+		t.Errorf("purge of a value: %v", err)
+	}
+}
+
+func TestMemory_StartAt(t *testing.T) {
+	t.Parallel()
+	m := dynactortest.NewMemory()
+	m.StartAt("a", 1_000_000)
+	m.StartAt("a", 5) // it has a head now
+	if head, err := m.Journal().Append(t.Context(), "a", 1_000_000, wrapperspb.Int64(1)); head != 1_000_001 || err != nil {
+		t.Errorf("head %d, %v", head, err)
+	}
+	for e, err := range m.Journal().Replay(t.Context(), "a", 1, 0) {
+		if e.Seq != 1_000_001 || err != nil {
+			t.Errorf("number %d, %v", e.Seq, err)
+		}
+	}
+	if err := m.Snapshots().Save(t.Context(), "a", 1_000_000, wrapperspb.Int64(0)); err != nil {
+		t.Fatal(err)
+	}
+	s := m.GetState() // a snapshot stands in for the deleted
+	if _, index, ok := s.GetSnapshot("a"); index != 1_000_000 || !ok {
+		t.Errorf("snapshot at index %d, %t", index, ok)
+	}
+	s.GetEvents("a", 1_000_000, 0, func(any) {})
+	s.PersistEvent("a", 1_000_001, wrapperspb.Int64(2))
+}
+
+// A snapshot that stands in for deleted events does not expire.
+func TestMemory_SnapshotsThatStay(t *testing.T) {
+	t.Parallel()
+	now := time.UnixMilli(1_700_000_000_000)
+	m := &dynactortest.Memory{SnapshotTTL: time.Hour, Now: func() time.Time { return now }}
+	for _, id := range []string{"a", "b"} {
+		s := m.GetState()
+		if id == "b" {
+			m.StartAt(id, 1)
+		} else {
+			s.PersistEvent(id, 0, wrapperspb.Int64(1))
+		}
+		s.PersistSnapshot(id, 1, wrapperspb.UInt64(1))
+	}
+	now = now.Add(2 * time.Hour)
+	for id, want := range map[string]bool{"a": false, "b": true} {
+		if _, found, err := m.Snapshots().Latest(t.Context(), id); found != want || err != nil {
+			t.Errorf("%s: found %t, %v", id, found, err)
+		}
 	}
 }
