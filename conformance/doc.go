@@ -22,7 +22,8 @@
 // skipped, and the skip names the feature. Each case gets an environment of its
 // own, without data, from the function: a schema, a directory, tables with fresh
 // names. Use its testing.TB to clean up. Cases are done in parallel, and one that
-// takes more than a minute fails.
+// takes more than a minute fails. A suite is a slice: delete from it what your store
+// does otherwise on purpose.
 //
 // # Errors
 //
