@@ -114,6 +114,23 @@ func TestGuard_DeletionsOfActors(t *testing.T) {
 		a.save()
 		checkSnapshots(t, p.Snapshots(), "a", 11)
 	})
+	t.Run("the only snapshot while another incarnation is about to delete the events", func(t *testing.T) {
+		t.Parallel()
+		p, db := open(t, dynactor.Options{SnapshotInterval: 3, KeepSnapshots: 1, DeleteEventsOnSnapshot: true})
+		a := start(t, p, 0)
+		a.run(3)
+		reached, release := make(chan struct{}), make(chan struct{})
+		db.Faults.Add(dynactortest.Rule{Op: "UpdateItem", Times: 1, Do: dynactortest.Hold(reached, release)})
+		saved := make(chan struct{})
+		go func() { defer close(saved); a.save() }()
+		<-reached
+		other := start(t, p, 3)
+		refused(t, dynactor.ErrNoSnapshot, -1, func() { other.s.DeleteSnapshots("a", 100) })
+		close(release)
+		<-saved
+		checkMark(t, db, "a", "3", "")
+		start(t, p, 3)
+	})
 	t.Run("in the midst of a replay", func(t *testing.T) {
 		t.Parallel()
 		_, p, db := ten(t, dynactor.Options{})

@@ -81,8 +81,14 @@ func (s *session) deleteSnapshots(ctx context.Context, st *stream, upTo int64) e
 		drop++
 	}
 	left := slices.ContainsFunc(lasting, func(seq int64) bool { return seq > upTo && seq <= st.at.head && m.covers(seq) })
-	if drop > 0 && !left && !m.covers(0) {
+	lost := slices.ContainsFunc(lasting, func(seq int64) bool { return seq <= upTo && m.covers(seq) })
+	switch {
+	case drop == 0 || left:
+	case !m.covers(0):
 		return fmt.Errorf("%w: events up to number %d are deleted, and no snapshot would be left", ErrNoSnapshot, m.del)
+	case s.p.o.DeleteEventsOnSnapshot && lost:
+		// Another incarnation may be about to delete the events that it covers.
+		return fmt.Errorf("%w: DeleteEventsOnSnapshot is set, and no snapshot would be left", ErrNoSnapshot)
 	}
 	if err := s.p.snapshots.Delete(ctx, st.id, seqs[:drop]...); err != nil {
 		return err

@@ -278,7 +278,7 @@ func (s *session) save(ctx context.Context, st *stream, covers int64, snapshot p
 }
 
 // DeleteSnapshots deletes the snapshots that cover at most index events. While
-// events are deleted, the last usable snapshot cannot be.
+// events are deleted, or will be by themselves, the last usable snapshot cannot be.
 func (s *session) DeleteSnapshots(name string, index int) {
 	const op = "delete snapshots"
 	st, err := s.enter(name)
