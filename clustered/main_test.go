@@ -31,14 +31,13 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// ignoreFramework lists what a cluster leaves behind: throttles that wait for the
-// end of their period, and a ticker of its provider for tests that is stopped, but
+// ignoreFramework lists what a cluster leaves behind: a throttle that waits for the
+// end of its period, and a ticker of its provider for tests that is stopped, but
 // whose reader waits for ever.
 func ignoreFramework() []goleak.Option {
 	const framework = "github.com/asynkron/protoactor-go/"
 	return []goleak.Option{
 		goleak.IgnoreAnyFunction(framework + "cluster/clusterproviders/test.(*Provider).startTtlReport.func1"),
-		goleak.IgnoreAnyFunction(framework + "actor.NewDeadLetter.NewThrottle.func4.1"),
 		goleak.IgnoreAnyFunction(framework + "cluster.(*Gossiper).StartGossiping.NewThrottle.func3.1"),
 	}
 }

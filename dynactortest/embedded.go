@@ -29,12 +29,14 @@ func (e *Embedded) Close() { e.server.Close() }
 // sharedEmbedded is the one server that all tests of a process share.
 var sharedEmbedded = sync.OnceValue(NewEmbedded)
 
-// IgnoreServer lists the goroutines of the servers that outlive the tests, for
+// IgnoreServer lists the goroutines of the servers that outlive the tests, and one
+// of Proto.Actor that outlives a dead letter by a second, for
 // goleak.VerifyTestMain and goleak.VerifyNone.
 func IgnoreServer() []goleak.Option {
 	return []goleak.Option{
 		goleak.IgnoreAnyFunction("github.com/sivchari/kumo/internal/service/dynamodb.(*MemoryStorage).ttlReaper"),
 		goleak.IgnoreAnyFunction("net/http/httptest.(*Server).goServe.func1"),
+		goleak.IgnoreAnyFunction("github.com/asynkron/protoactor-go/actor.NewDeadLetter.NewThrottle.func4.1"),
 		goleak.IgnoreAnyFunction("github.com/testcontainers/testcontainers-go.(*Reaper).connect.func1"),
 	}
 }
