@@ -53,6 +53,7 @@ func TestUsing_Lifecycle(t *testing.T) {
 		h.run("a", func(m *member, ctx actor.Context) {
 			ctx.ReenterAfter(late, func(any, error) {
 				ran <- m.SaveSnapshot(m.list())
+				ran <- m.DeleteEventsTo(1)
 				m.PersistReceive(text("late"))
 			})
 		})
@@ -60,6 +61,7 @@ func TestUsing_Lifecycle(t *testing.T) {
 		h.expect("a", pay("2"), texts(1, 2))
 		<-h.failures // of fail
 		h.system.Root.Send(late.PID(), "now")
+		isError(t, asError(t, <-ran), dynactor.ErrStopped)
 		isError(t, asError(t, <-ran), dynactor.ErrStopped)
 		h.failed(dynactor.ErrStopped)
 		h.expect("a", get{}, texts(1, 2))

@@ -57,6 +57,9 @@ func TestMixin(t *testing.T) {
 		p, db := open(t, dynactor.Options{})
 		h := newHouse(t)
 		h.using(p, "a", dynactor.UsingOptions{})
+		h.run("a", func(m *member, _ actor.Context) {
+			isError(t, asError(t, m.SaveSnapshot(m.list())), dynactor.ErrInvalid) // of no events
+		})
 		h.expect("a", pay("1"), texts(1, 1))
 		db.Faults.Reset()
 		huge := text(strings.Repeat("x", 401<<10))
