@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -196,6 +197,28 @@ func TestDelete_Erase(t *testing.T) {
 	}
 	checkReplay(t, j, "a", 1, 0, 6, 7)
 	checkReplay(t, j, "b", 1, 0, 1, 5)
+}
+
+// A query looks at 1 MB at a time.
+func TestDelete_EraseInPages(t *testing.T) {
+	t.Parallel()
+	p, db := open(t, dynactor.Options{})
+	j := p.Journal()
+	const n = 7
+	for i := range n {
+		if _, err := j.Append(t.Context(), "a", int64(i), text(strings.Repeat("x", 390<<10))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	db.Faults.Reset()
+	if err := j.Erase(t.Context(), "a"); err != nil {
+		t.Fatal(err)
+	}
+	checkNumbers(t, db, "a", 0)
+	checkMark(t, db, "a", "7", "7")
+	if got := db.Faults.Count("BatchWriteItem"); got < 2 {
+		t.Errorf("%d batches: there was one page only", got)
+	}
 }
 
 // Writers and deletions side by side: nothing acknowledged is lost.

@@ -274,6 +274,24 @@ func TestStateMixin(t *testing.T) {
 		checkState(t, p.State(), "a", "x", 1)
 	})
 
+	t.Run("a load that failed and is resumed: nothing is handled", func(t *testing.T) {
+		t.Parallel()
+		p, db := open(t, dynactor.Options{})
+		saved(t, p.State(), "a", 0, "x")
+		db.Faults.Add(dynactortest.Rule{Op: "GetItem", Table: db.StateTable, Do: denied})
+		w := newKeepers(t)
+		w.spawnProps("a", actor.PropsFromProducer(func() actor.Actor { return &keeper{w: w} },
+			actor.WithReceiverMiddleware(dynactor.UsingState(p, dynactor.UsingStateOptions{})),
+			actor.WithGuardian(actor.NewOneForOneStrategy(0, 0, func(any) actor.Directive { return actor.ResumeDirective }))))
+		for _, m := range []any{get{}, keep("z"), get{}} {
+			if f, ok := w.ask("a", m).(*dynactor.PersistenceFailure); !ok || f.GetCode() != "recovering" {
+				t.Errorf("%v: answered %v", m, f)
+			}
+		}
+		db.Faults.Clear()
+		checkState(t, p.State(), "a", "x", 1)
+	})
+
 	t.Run("a continuation that fails answers", func(t *testing.T) {
 		t.Parallel()
 		p, db := open(t, dynactor.Options{})
